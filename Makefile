@@ -1,0 +1,44 @@
+# Every target sets up what it needs: `make test` on a fresh machine is enough.
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMP  := $(VENV)/.installed
+PYTHON ?= python3
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint types generate check-generated test test-fast bench-core clean
+
+help: ## show the targets
+	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: $(STAMP) ## create .venv and install everything
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubauth needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+lint: setup ## ruff
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: setup ## mypy --strict
+	$(VENV)/bin/mypy
+
+generate: setup ## rewrite the generated files of spec/
+	$(PY) -m tools.generate
+
+check-generated: setup ## fail if a generated file is stale
+	$(PY) -m tools.generate --check
+
+test: setup lint types check-generated ## all checks that CI needs
+	$(PY) -m pytest -n 2
+
+test-fast: setup ## the inner loop: unit tests only
+	$(PY) -m pytest -n 2 -q -x -m 'not slow'
+
+bench-core: setup ## cost of a step at 1,000 and at 1,000,000 devices
+	$(PY) -m tests.bench.core
+
+clean: ## remove everything that make created
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,69 @@
+"""Everything that can happen to a hub. One of these at a time goes through ``step``."""
+
+from typing import TypeAlias
+
+from attrs import frozen
+
+from hubauth.core.messages import Frame, PermsInvalidate, Revoke
+from hubauth.core.policy import Policy
+
+Link: TypeAlias = int
+PARENT: Link = 0
+"""The link to the parent. Child links have positive numbers, never used twice while the hub lives."""
+
+
+@frozen
+class LinkUp:
+    """A connection is open. The link must not be up already."""
+
+    link: Link
+
+
+@frozen
+class LinkDown:
+    """A connection is gone, noticed by this end."""
+
+    link: Link
+
+
+@frozen
+class Received:
+    """A frame came in. ``fresh`` is a new credential, used only if this very frame makes the hub issue one."""
+
+    link: Link
+    frame: Frame
+    fresh: str = ""
+
+
+@frozen
+class TimerFired:
+    """A timer started by an earlier step has run out."""
+
+    timer: int
+
+
+@frozen
+class OperatorRevoke:
+    """The operator of this hub revokes; ``target`` as in the header: 0 is everywhere."""
+
+    revoke: Revoke
+    target: int = 0
+
+
+@frozen
+class OperatorInvalidate:
+    """The operator of this hub invalidates cached permissions."""
+
+    invalidate: PermsInvalidate
+
+
+@frozen
+class PolicyChanged:
+    """The configuration is replaced. If it is accepted, later steps are given ``policy``."""
+
+    policy: Policy
+
+
+Input: TypeAlias = (
+    LinkUp | LinkDown | Received | TimerFired | OperatorRevoke | OperatorInvalidate | PolicyChanged
+)

@@ -1,0 +1,140 @@
+"""What a hub's operator decides: everything that a step may depend on besides state and input."""
+
+from enum import Enum
+from functools import cached_property
+
+from attrs import field, frozen
+from immutables import Map
+
+from hubauth.core.messages import Grant
+
+
+class Dialect(Enum):
+    """Which of the three documents a hub speaks."""
+
+    AUTH = "auth"
+    LOGIN = "login"
+    FLAT = "flat"
+
+
+class Assist(Enum):
+    """How a hub admits a device it has no entry for."""
+
+    AUTH = "auth"
+    QUERY = "query"
+    NONE = "none"
+
+
+class Reregister(Enum):
+    """Whether a known device may be registered again."""
+
+    OPEN = "open"
+    AFTER_REVOKE = "after_revoke"
+
+
+class Trust(Enum):
+    """Who counts as a hub: links whose node holds ``auth.assist``, or (laboratories) anyone who says so."""
+
+    LINKS = "links"
+    OPEN = "open"
+
+
+@frozen
+class Provisioned:
+    """A binding from configuration. Without a credential it is only listed (at the authority), not verified here."""
+
+    device_id: str
+    node_id: int
+    credential: str = ""
+    role: str = ""
+
+
+def _map(pairs: object) -> Map:  # type: ignore[type-arg]
+    return pairs if isinstance(pairs, Map) else Map(pairs)  # type: ignore[call-overload]
+
+
+@frozen(slots=False)
+class Policy:
+    """One hub's configuration, as far as the protocol depends on it."""
+
+    device_id: str = "hub"
+    """The hub's own name towards its parent."""
+    node_id: int = 0
+    """The hub's own node id; 0: ask the parent once, by registering."""
+    credential: str = ""
+    """The hub's own credential towards its parent, if provisioned."""
+    has_parent: bool = False
+    authority: int = 0
+    """``authority.node_id``; 0: not configured."""
+    dialect: Dialect = Dialect.AUTH
+    first_node_id: int = 2
+    default_role: str = "node"
+    default_perms: tuple[str, ...] = ()
+    node_roles: Map[int, str] = field(factory=Map, converter=_map)
+    role_perms: Map[str, tuple[str, ...]] = field(factory=Map, converter=_map)
+    provisioned: tuple[Provisioned, ...] = ()
+    assist: Assist = Assist.AUTH
+    reregister: Reregister = Reregister.OPEN
+    trust: Trust = Trust.LINKS
+    revoke_on_reregister: bool = True
+    close_superseded: bool = True
+    close_on_revoke: bool = True
+    answer_offline: bool = True
+    answer_mismatch: bool = True
+    """Answer 4402 when a revoke names another credential or node; else keep silent."""
+    pending_limit: int = 256
+    """Requests of one link that may wait for another hub."""
+    request_seconds: float = 5.0
+    """How long another hub may take to answer."""
+    revoke_memory_seconds: float = 30.0
+    """How long the originator's hub expects answers to a revoke."""
+    announce_batch: int = 256
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether knowing the ``device_id`` is not enough."""
+        return self.dialect is not Dialect.FLAT
+
+    @property
+    def has_presence(self) -> bool:
+        """Whether the dialect has offline, revoke and announcements at all."""
+        return self.dialect is not Dialect.FLAT
+
+    @property
+    def has_perms(self) -> bool:
+        """Whether roles and permissions travel on the wire."""
+        return self.dialect is Dialect.AUTH
+
+    @cached_property
+    def provisioned_by_device(self) -> dict[str, Provisioned]:
+        return {binding.device_id: binding for binding in self.provisioned}
+
+    @cached_property
+    def provisioned_by_node(self) -> dict[int, Provisioned]:
+        return {binding.node_id: binding for binding in self.provisioned}
+
+    @cached_property
+    def named_nodes(self) -> frozenset[int]:
+        """Every node id the configuration names; the allocator never hands one out."""
+        named = {binding.node_id for binding in self.provisioned} | set(self.node_roles)
+        return frozenset(named | {self.node_id, self.authority} - {0})
+
+    def role_of(self, node_id: int) -> str:
+        """The configured role of a node, else the default."""
+        binding = self.provisioned_by_node.get(node_id)
+        if binding is not None and binding.role:
+            return binding.role
+        return self.node_roles.get(node_id, self.default_role)
+
+    def grant_of_role(self, role: str) -> Grant:
+        """What a role may do, else the default permissions."""
+        return Grant(role, self.role_perms.get(role, self.default_perms))
+
+    def resolve(self, node_id: int) -> Grant:
+        """Role and permissions of a node that exists."""
+        return self.grant_of_role(self.role_of(node_id))
+
+    def names_role(self, node_id: int) -> bool:
+        """Whether this hub's own configuration says which role the node has."""
+        binding = self.provisioned_by_node.get(node_id)
+        return node_id in self.node_roles or (binding is not None and bool(binding.role))
