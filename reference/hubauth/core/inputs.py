@@ -64,6 +64,4 @@ class PolicyChanged:
     policy: Policy
 
 
-Input: TypeAlias = (
-    LinkUp | LinkDown | Received | TimerFired | OperatorRevoke | OperatorInvalidate | PolicyChanged
-)
+Input: TypeAlias = LinkUp | LinkDown | Received | TimerFired | OperatorRevoke | OperatorInvalidate | PolicyChanged
