@@ -8,6 +8,8 @@ from immutables import Map
 
 from hubauth.core.messages import Grant
 
+ROOT_NODE_ID = 1
+
 
 class Dialect(Enum):
     """Which of the three documents a hub speaks."""
@@ -60,7 +62,7 @@ class Policy:
     device_id: str = "hub"
     """The hub's own name towards its parent."""
     node_id: int = 0
-    """The hub's own node id; 0: ask the parent once, by registering."""
+    """The hub's own node id. 0: 1 for a root, while a hub with a parent asks it once, by registering."""
     credential: str = ""
     """The hub's own credential towards its parent, if provisioned."""
     has_parent: bool = False
@@ -90,6 +92,10 @@ class Policy:
     """How long the originator's hub expects answers to a revoke."""
     announce_batch: int = 256
 
+    def __attrs_post_init__(self) -> None:
+        if self.node_id == 0 and not self.has_parent:
+            object.__setattr__(self, "node_id", ROOT_NODE_ID)
+
     @property
     def has_credentials(self) -> bool:
         """Whether knowing the ``device_id`` is not enough."""
@@ -112,6 +118,11 @@ class Policy:
     @cached_property
     def provisioned_by_node(self) -> dict[int, Provisioned]:
         return {binding.node_id: binding for binding in self.provisioned}
+
+    @cached_property
+    def verified_here(self) -> tuple[Provisioned, ...]:
+        """The provisioned bindings that this hub itself verifies; the others it only lists."""
+        return tuple(binding for binding in self.provisioned if binding.credential or not self.has_credentials)
 
     @cached_property
     def named_nodes(self) -> frozenset[int]:

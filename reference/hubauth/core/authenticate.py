@@ -1,0 +1,209 @@
+"""auth (login), assist_auth (assist_login) and assist_query_credential: who knows the credential.
+
+Verification only reads: a search asks from hub to hub until somebody has an entry, and its answer changes
+nothing on the way back. Only the hub that the device is connected to stores anything.
+"""
+
+from attrs import evolve
+
+from hubauth.core import presence, revoke
+from hubauth.core.credentials import same_credential
+from hubauth.core.inputs import PARENT, Link, Received
+from hubauth.core.messages import (
+    Answer,
+    AssistAuthenticate,
+    AssistQueryCredential,
+    Authenticate,
+    Reason,
+)
+from hubauth.core.model import Entry, Pending, Purpose, Route
+from hubauth.core.perms import decide_hub, known_grant, learn
+from hubauth.core.policy import Assist
+from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
+from hubauth.core.transition import Transition
+
+
+def on_authenticate(t: Transition, received: Received, message: Authenticate) -> None:
+    """A device presents itself at this hub."""
+    if t.node_id == 0:
+        refuse(t, received, Reason.UNREACHABLE, "TRUST-8")
+        return
+    if t.policy.has_credentials and not message.credential:
+        refuse(t, received, Reason.NOT_ADMITTED, "AUTH-3")
+        return
+    entry = find_entry(t, message.device_id)
+    if entry is None:
+        _search_for_device(t, received, message)
+    elif verify(t, entry, message.credential):
+        if t.policy.has_credentials:
+            t.cite("AUTH-1")
+        if t.policy.has_parent and not t.parent_present:
+            t.cite("AUTH-18")
+        asker = waiting_for(received, Purpose.AUTHENTICATE, None, device_id=message.device_id)
+        admit(t, asker, entry)
+    else:
+        refuse(t, received, Reason.NOT_ADMITTED, "AUTH-2")
+
+
+def admit(t: Transition, pending: Pending, entry: Entry) -> None:
+    """Store, bind and answer: the only way into a session."""
+    link = pending.asker
+    assert link is not None
+    known = t.links[link]
+    was_hub_link = known is not None and known.is_hub and known.node_id == entry.node_id
+    grant = known_grant(t, entry.node_id)
+    is_hub = decide_hub(t, grant, entry.is_hub)
+    t.put_entry(pending.device_id, entry if entry.is_hub == is_hub else evolve(entry, is_hub=is_hub))
+    presence.bind(t, link, pending.device_id, entry.node_id, is_hub)
+    if t.policy.has_perms:
+        t.cite("AUTH-17")
+    about = {} if grant is None else {"grant": grant}
+    settle(t, pending, Reason.OK, node_id=entry.node_id, credential=entry.credential, **about)
+    if is_hub and not was_hub_link:
+        revoke.welcome(t, entry.node_id)
+
+
+def find_entry(t: Transition, device_id: str) -> Entry | None:
+    """The entry that can verify a device here; without credentials a registration is as good."""
+    entry = t.whitelist.get(device_id)
+    if entry is None and not t.policy.has_credentials:
+        registration = t.registry.get(device_id)
+        if registration is not None:
+            entry = Entry(registration.node_id, "")
+    return entry
+
+
+def verify(t: Transition, entry: Entry, presented: str) -> bool:
+    """Whether what was presented proves the binding."""
+    if not t.policy.has_credentials:
+        t.cite("AUTH-15")
+        return True
+    return same_credential(entry.credential, presented)
+
+
+def _search_for_device(t: Transition, received: Received, message: Authenticate) -> None:
+    strategy = t.policy.assist
+    if strategy is Assist.NONE:
+        refuse(t, received, Reason.NOT_ADMITTED, "AUTH-4")
+        return
+    query = strategy is Assist.QUERY and t.policy.has_credentials
+    t.cite("AUTH-6" if query else "AUTH-5")
+    way = _next_hop(t, message.device_id, received.link)
+    if isinstance(way, Reason):
+        refuse(t, received, way)
+        return
+    about = waiting_for(
+        received,
+        Purpose.QUERY if query else Purpose.AUTHENTICATE,
+        way,
+        device_id=message.device_id,
+        credential=message.credential,
+        epoch=t.perms_epoch,
+    )
+    if query:
+        ask(t, AssistQueryCredential(message.device_id), about)
+    else:
+        ask(t, AssistAuthenticate(message.device_id, message.credential), about)
+
+
+def _next_hop(t: Transition, device_id: str, came_from: Link) -> Link | Reason:
+    """Whom to ask about a device: where it was last seen, else the parent; or why nobody."""
+    node_id = t.node_of_device.get(device_id)
+    if node_id is not None:
+        via = t.directory[node_id].via
+        link = t.hub_link(via)
+        if via != node_id and (link is None or link != came_from):
+            t.cite("AUTH-8" if link is not None else "AUTH-10")
+            return Reason.UNREACHABLE if link is None else link
+    if came_from == PARENT or not t.policy.has_parent:
+        t.cite("AUTH-9")
+        return Reason.NOT_ADMITTED
+    t.cite("AUTH-9" if t.parent_present else "AUTH-10")
+    return PARENT if t.parent_present else Reason.UNREACHABLE
+
+
+def on_assist_authenticate(t: Transition, received: Received, message: AssistAuthenticate) -> None:
+    """Another hub searches for somebody who can verify; an empty credential is an announcement."""
+    if t.policy.has_presence and not message.credential:
+        presence.on_announcement(t, received, message)
+        return
+    entry = find_entry(t, message.device_id)
+    if entry is None:
+        _pass_search_on(t, received, message)
+        return
+    if t.policy.has_credentials:
+        t.cite("AUTH-7")
+    if not verify(t, entry, message.credential):
+        refuse(t, received, Reason.NOT_ADMITTED)
+        return
+    follow_answer(t, received.link, entry.node_id, message.device_id)
+    grant = known_grant(t, entry.node_id)
+    about = {} if grant is None else {"grant": grant}
+    answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential, **about)
+
+
+def on_query_credential(t: Transition, received: Received, message: AssistQueryCredential) -> None:
+    """Another hub wants the credential itself."""
+    t.cite("AUTH-13")
+    if t.policy.assist is not Assist.QUERY:
+        refuse(t, received, Reason.FORBIDDEN)
+        return
+    entry = t.whitelist.get(message.device_id)
+    if entry is None:
+        _pass_search_on(t, received, message)
+        return
+    t.cite("AUTH-7")
+    answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential)
+
+
+def _pass_search_on(t: Transition, received: Received, message: AssistAuthenticate | AssistQueryCredential) -> None:
+    way = _next_hop(t, message.device_id, received.link)
+    if isinstance(way, Reason):
+        refuse(t, received, way)
+        return
+    ask(t, message, waiting_for(received, Purpose.RELAY, way, device_id=message.device_id))
+
+
+def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+    """A search that this hub began for its own device is over."""
+    if answer.reason is not Reason.OK:
+        t.cite("AUTH-19")
+        passes = answer.reason in (Reason.NOT_ADMITTED, Reason.UNREACHABLE, Reason.INTERNAL)
+        settle(t, pending, answer.reason if passes else Reason.UNREACHABLE)
+        return
+    if not answer.node_id or answer.device_id != pending.device_id:
+        t.cite("AUTH-19")
+        settle(t, pending, Reason.UNREACHABLE)
+        return
+    if pending.purpose is Purpose.QUERY:
+        t.cite("AUTH-14")
+        if not same_credential(answer.credential, pending.credential):
+            settle(t, pending, Reason.NOT_ADMITTED)
+            return
+    t.cite("AUTH-12")
+    learn(t, pending, answer.node_id, answer.grant)
+    admit(t, pending, Entry(answer.node_id, pending.credential))
+
+
+def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+    """Pass an answer back to the hub that asked."""
+    if answer.reason is Reason.OK:
+        assert pending.asker is not None
+        follow_answer(t, pending.asker, answer.node_id, pending.device_id)
+    if t.policy.has_credentials:
+        t.cite("AUTH-11")
+    settle(t, pending, answer.reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
+
+
+def follow_answer(t: Transition, asker: Link, node_id: int, device_id: str) -> None:
+    """Where no presence messages exist, a success on its way back to a child hub shows where the device is."""
+    session = t.links.get(asker)
+    if t.policy.has_presence or session is None:
+        return
+    t.cite("AUTH-16")
+    own = t.session_of_node(node_id)
+    if own is not None:
+        t.cite("BIND-3")
+        presence.displace(t, own[0])
+    if node_id not in (0, t.node_id):
+        t.put_route(node_id, Route(device_id, session.node_id, online=True))

@@ -1,0 +1,196 @@
+"""Links that come and go, this hub's own place at its parent, timers, and a changed configuration."""
+
+from attrs import evolve
+
+from hubauth.core import authority, perms, presence, revoke
+from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
+from hubauth.core.messages import Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
+from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, entry_of
+from hubauth.core.outputs import NoteKind, Send
+from hubauth.core.policy import Policy, Provisioned
+from hubauth.core.talk import settle
+from hubauth.core.transition import Transition
+
+
+def on_link_up(t: Transition, link: Link) -> None:
+    if link in t.links:
+        t.note("FRAME-20", "this link is up already", link)
+        return
+    t.open_link(link)
+    if link == PARENT:
+        _join(t)
+    else:
+        t.cite("LINK-1")
+
+
+def on_link_down(t: Transition, link: Link) -> None:
+    if link not in t.links:
+        t.cite("FRAME-20")
+        return
+    if link == PARENT:
+        t.parent_present = False
+        presence.stop_announcing(t)
+        presence.fail_asked(t, PARENT)
+    elif t.links[link] is not None:
+        t.cite("OFF-4")
+        presence.end_session(t, link)
+    presence.forget_asker(t, link)
+    t.forget_link(link)
+
+
+# This hub and its parent
+
+
+def _join(t: Transition) -> None:
+    """Authenticate to the parent like a device, or register if this hub has nothing to show yet."""
+    t.cite("LINK-2", "TIME-1")
+    known = t.node_id != 0 and (bool(t.credential) or not t.policy.has_credentials)
+    device_id = t.policy.device_id
+    msg_id = t.take_msg_id()
+    if known:
+        body: Authenticate | Register = Authenticate(device_id, t.credential)
+        purpose = Purpose.SELF_AUTHENTICATE
+    else:
+        body, purpose = Register(device_id), Purpose.SELF_REGISTER
+    t.emit(Send(PARENT, Frame(body, Major.CMD, msg_id, source=0)))
+    t.put_pending(msg_id, Pending(purpose, body.action, PARENT, device_id=device_id))
+
+
+def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer) -> None:
+    """The parent has answered this hub's own registration or authentication."""
+    if answer.reason in (Reason.UNREACHABLE, Reason.INTERNAL):
+        _try_again(t)
+        return
+    wrong_node = t.node_id not in (0, answer.node_id) or answer.node_id == 0
+    if answer.reason is not Reason.OK or wrong_node:
+        why = "answered another node id" if answer.reason is Reason.OK else answer.reason.value
+        t.note("LINK-4", f"the parent refuses this hub: {why}", PARENT, NoteKind.REFUSED_BY_PARENT)
+        return
+    t.cite("LINK-3")
+    if pending.purpose is Purpose.SELF_REGISTER:
+        t.node_id, t.credential = answer.node_id, answer.credential
+    t.parent_node = frame.source
+    t.parent_present = True
+    if t.policy.has_perms and not authority.is_here(t):
+        t.cite("PERM-7")
+        t.clear_perms()
+        t.perms_epoch += 1
+    revoke.welcome(t, PARENT_NEIGHBOUR)
+    presence.start_announcing(t)
+
+
+def _try_again(t: Transition) -> None:
+    """Close the parent link: whoever keeps it open will try again after a while."""
+    t.cite("LINK-5")
+    presence.forget_asker(t, PARENT)
+    presence.fail_asked(t, PARENT)
+    t.forget_link(PARENT)
+    t.close(PARENT)
+
+
+# Timers
+
+
+def on_timer(t: Transition, fired: TimerFired) -> None:
+    if t.announcing is not None and fired.timer == t.announce_timer:
+        presence.continue_announcing(t)
+        return
+    pending = t.pending.get(fired.timer)
+    if pending is None:
+        return
+    t.take_pending(fired.timer, fired=True)
+    if pending.purpose in (Purpose.SELF_REGISTER, Purpose.SELF_AUTHENTICATE):
+        _try_again(t)
+    elif pending.purpose is Purpose.HELD:
+        t.cite("TRUST-7")
+        settle(t, pending, Reason.FORBIDDEN)
+    elif pending.purpose is Purpose.REVOKE:
+        t.cite("REV-18")
+    else:
+        t.cite("TIME-2")
+        settle(t, pending, Reason.UNREACHABLE)
+
+
+# Configuration
+
+
+def on_policy_changed(t: Transition, changed: PolicyChanged) -> None:
+    """Take over a new configuration whole, or refuse it whole."""
+    old, new = t.policy, changed.policy
+    conflict = _conflict(t, old, new)
+    if conflict:
+        t.note("LINK-8", conflict, kind=NoteKind.POLICY_REFUSED)
+        return
+    t.policy = new
+    t.node_id = new.node_id or t.node_id
+    t.credential = new.credential or t.credential
+    _apply_provisioned(t, old, new)
+    if authority.is_here(t):
+        perms.rebuild_roster(t)
+        nodes = perms.changed_grants(old, new)
+        if nodes is not None and new.has_perms:
+            t.cite("PERM-16")
+            perms.invalidate(t, PermsInvalidate(nodes, "policy changed"), None)
+    _reconsider_hubs(t)
+
+
+def _conflict(t: Transition, old: Policy, new: Policy) -> str:
+    """Why a configuration cannot follow the one before; empty if it can."""
+    if new.dialect is not old.dialect or new.has_parent != old.has_parent:
+        return "dialect and parent cannot change while the hub lives"
+    if new.node_id and t.node_id not in (0, new.node_id):
+        return f"this hub is node {t.node_id}, not {new.node_id}"
+    taken = {
+        registration.node_id: device_id
+        for device_id, registration in t.registry.items()
+        if registration.node_id in new.provisioned_by_node or device_id in new.provisioned_by_device
+    }
+    for node_id, device_id in sorted(taken.items()):
+        binding = new.provisioned_by_node.get(node_id)
+        if binding is None or binding.device_id != device_id:
+            return f"node {node_id} is bound to {device_id}"
+    return ""
+
+
+def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
+    t.cite("LINK-9")
+    kept = set(new.verified_here)
+    for binding in old.verified_here:
+        if binding not in kept:
+            _remove(t, binding)
+    for binding in new.verified_here:
+        beaten = t.beaten.get(binding.device_id)
+        if beaten is not None and beaten != binding.credential:
+            t.delete_beaten(binding.device_id)
+            beaten = None
+        if beaten is None:
+            t.put_entry(binding.device_id, entry_of(new, binding))
+        else:
+            t.cite("TRUST-4")
+
+
+def _remove(t: Transition, binding: Provisioned) -> None:
+    t.delete_entry(binding.device_id)
+    found = t.session_of_node(binding.node_id)
+    if found is not None:
+        presence.end_session(t, found[0])
+        presence.close_link(t, found[0])
+
+
+def _reconsider_hubs(t: Transition) -> None:
+    """Links whose node became a hub, or is one no longer."""
+    for link in sorted(t.links):
+        session = t.links[link]
+        grant = perms.known_grant(t, session.node_id) if session is not None else None
+        if session is None or grant is None or perms.is_hub_grant(grant) == session.is_hub:
+            continue
+        t.cite("TRUST-2")
+        if session.is_hub:
+            presence.lose_hub(t, link, session)
+        is_hub = not session.is_hub
+        t.set_session(link, evolve(session, is_hub=is_hub))
+        entry = t.whitelist.get(session.device_id)
+        if entry is not None:
+            t.put_entry(session.device_id, evolve(entry, is_hub=is_hub))
+        if is_hub:
+            revoke.welcome(t, session.node_id)

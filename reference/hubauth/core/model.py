@@ -1,0 +1,202 @@
+"""One hub's state: an immutable value. What each table is for stands beside it.
+
+``Index`` holds what can be computed from the rest and is kept only so that no step has to search.
+"""
+
+from enum import Enum
+from typing import TypeAlias
+
+from attrs import field, frozen
+from immutables import Map
+
+from hubauth.core.inputs import Link
+from hubauth.core.messages import Action, Frame, Grant, Revoke
+from hubauth.core.ordered import EMPTY, OrderedIds
+from hubauth.core.policy import Policy, Provisioned
+
+PARENT_NEIGHBOUR = 0
+"""The parent's key among the neighbours; child hubs are keyed by node id."""
+
+Subject: TypeAlias = str | int | tuple[int, str]
+"""What a pending request is about: a device that authenticates here, a node whose permissions are asked for,
+or an originator and the device it revokes."""
+
+
+@frozen
+class Registration:
+    """The authority's binding of a device. There is no credential in it."""
+
+    node_id: int
+    revoked: bool = False
+    """Revoked since the last registration: what ``reregister = after_revoke`` asks for."""
+
+
+@frozen
+class Entry:
+    """A whitelist entry: a device that has been on this hub directly, or is provisioned here."""
+
+    node_id: int
+    credential: str
+    is_hub: bool = False
+
+
+@frozen
+class Route:
+    """Where a node below this hub is, or was last seen. ``via`` is the node itself or a child hub's node."""
+
+    device_id: str
+    via: int
+    online: bool
+
+
+@frozen
+class Session:
+    """What a link is bound to."""
+
+    device_id: str
+    node_id: int
+    is_hub: bool
+
+
+class Purpose(Enum):
+    """What a pending request is for: it decides what its answer does."""
+
+    REGISTER = "register"
+    """A device on this hub registers."""
+    AUTHENTICATE = "authenticate"
+    """A device on this hub authenticates, by ``assist_auth``."""
+    QUERY = "query"
+    """A device on this hub authenticates, by ``assist_query_credential``."""
+    RELAY = "relay"
+    """Another hub asked; the answer goes back to it."""
+    PERMS = "perms"
+    """Somebody (or nobody: a refresh) wants to know a node's role."""
+    HELD = "held"
+    """A request that waits for its originator's permissions."""
+    SELF_REGISTER = "self_register"
+    SELF_AUTHENTICATE = "self_authenticate"
+    """This hub joins its parent."""
+    DISMISS = "dismiss"
+    """A child hub was told that a node of its is superseded."""
+    REVOKE = "revoke"
+    """A device's revoke, remembered so that answers can carry its MsgID."""
+    FENCE = "fence"
+    """What went before on this link is acknowledged by the answer."""
+
+
+@frozen
+class Pending:
+    """What this hub asked of a neighbour, and for whom. Keyed by the MsgID it chose.
+
+    ``credential`` and ``held`` are set only for this hub's own devices.
+    """
+
+    purpose: Purpose
+    action: Action
+    """What the asker asked for, and will be answered about."""
+    asked: Link | None
+    """Whose answer settles it; None for REVOKE, which any number of hubs may answer."""
+    asker: Link | None = None
+    """Whom to answer; None if that is nobody but this hub."""
+    msg_id: int = 0
+    trace_id: int = 0
+    device_id: str = ""
+    node_id: int = 0
+    credential: str = ""
+    held: Frame | None = None
+    number: int = 0
+    """FENCE: the last revoke before it."""
+    epoch: int = 0
+    """``State.perms_epoch`` when this was asked: a later one means the answer's permissions are stale."""
+    stale: bool = False
+    """An invalidation that named ``node_id`` has passed since."""
+
+
+@frozen
+class Neighbour:
+    """A hub next to this one, and the revokes between the two."""
+
+    sent: int = 0
+    """The last number used towards it."""
+    handled: int = 0
+    """The last number handled from it."""
+    owed: Map[Revoke, tuple[int, int]] = field(factory=Map)
+    """What is not acknowledged -> number and originator. Of two equal revokes only the newer one is owed."""
+
+
+@frozen
+class Index:
+    """Derived tables."""
+
+    link_of_node: Map[int, Link] = field(factory=Map)
+    """Sessions by node."""
+    node_of_device: Map[str, int] = field(factory=Map)
+    """The directory by device."""
+    online_via: Map[int, OrderedIds] = field(factory=Map)
+    """Online nodes by child hub; under 0 those with a session here."""
+    waiting: Map[Link, OrderedIds] = field(factory=Map)
+    """Pending requests by asker."""
+    asking: Map[Subject, OrderedIds] = field(factory=Map)
+    """Pending requests by what they are about."""
+    dismissed: Map[tuple[Link | None, int], int] = field(factory=Map)
+    """(child hub's link, node) -> the outstanding order to go."""
+    roster: OrderedIds = EMPTY
+    """The nodes ``list_roles`` shows."""
+    roster_of_role: Map[str, OrderedIds] = field(factory=Map)
+
+
+@frozen
+class State:
+    """Everything a hub must remember."""
+
+    node_id: int = 0
+    """The hub's own; 0: not known yet."""
+    credential: str = ""
+    """The hub's own, towards its parent."""
+    next_node_id: int = 0
+    """Authority: the lowest id never considered."""
+    next_msg_id: int = 1
+    parent_present: bool = False
+    parent_node: int = 0
+    perms_epoch: int = 0
+    """How often all cached permissions were invalidated."""
+    announcing: tuple[int, int] | None = None
+    """(group of ``online_via``, node) announced last, while a batch is left; None: nothing to announce."""
+    announce_timer: int = 0
+
+    links: Map[Link, Session | None] = field(factory=Map)
+    """Every link that is up, and its session."""
+    registry: Map[str, Registration] = field(factory=Map)
+    whitelist: Map[str, Entry] = field(factory=Map)
+    directory: Map[int, Route] = field(factory=Map)
+    perms: Map[int, Grant] = field(factory=Map)
+    """Permissions learnt from other hubs."""
+    pending: Map[int, Pending] = field(factory=Map)
+    neighbours: Map[int, Neighbour] = field(factory=Map)
+    beaten: Map[str, str] = field(factory=Map)
+    """Provisioned device -> the configured credential that a revoke has beaten."""
+    index: Index = Index()
+
+
+def is_authority(policy: Policy, node_id: int) -> bool:
+    """Whether a hub with this node id hands out node ids."""
+    return policy.authority == node_id if policy.authority else not policy.has_parent
+
+
+def initial_state(policy: Policy) -> State:
+    """A hub that has never run, with what its configuration provisions."""
+    whitelist = Map({binding.device_id: entry_of(policy, binding) for binding in policy.verified_here})
+    index = Index()
+    if is_authority(policy, policy.node_id):
+        named = policy.named_nodes
+        of_role: dict[str, OrderedIds] = {}
+        for node_id in sorted(named):
+            role = policy.role_of(node_id)
+            of_role[role] = of_role.get(role, EMPTY).add(node_id)
+        index = Index(roster=OrderedIds.of(named), roster_of_role=Map(of_role))
+    return State(node_id=policy.node_id, credential=policy.credential, whitelist=whitelist, index=index)
+
+
+def entry_of(policy: Policy, binding: Provisioned) -> Entry:
+    """The whitelist entry of a provisioned binding."""
+    return Entry(binding.node_id, binding.credential, "auth.assist" in policy.resolve(binding.node_id).perms)

@@ -1,0 +1,60 @@
+"""offline and assist_offline: a device leaves, is reported, or is told that it has left."""
+
+from hubauth.core import presence
+from hubauth.core.inputs import PARENT, Received
+from hubauth.core.messages import AssistOffline, Offline, Reason
+from hubauth.core.talk import answer_to, refuse
+from hubauth.core.transition import Transition
+
+
+def on_offline(t: Transition, received: Received, message: Offline) -> None:
+    """A device says it leaves; its link stays open, without a session."""
+    session = t.links[received.link]
+    assert session is not None
+    if message.device_id != session.device_id or message.node_id not in (0, session.node_id):
+        refuse(t, received, Reason.FORBIDDEN, "OFF-3")
+        return
+    t.cite("OFF-1")
+    if t.policy.answer_offline:
+        t.cite("OFF-2")
+        answer_to(t, received, Reason.OK, node_id=session.node_id)
+    presence.end_session(t, received.link)
+
+
+def on_assist_offline(t: Transition, received: Received, message: AssistOffline) -> None:
+    """A report from a child hub, an order from the parent, or a fence."""
+    if message.node_id == 0:
+        refuse(t, received, Reason.NOT_INDEXED, "REV-16")
+    elif received.link == PARENT:
+        _on_order(t, received, message)
+    else:
+        _on_report(t, received, message)
+
+
+def _on_report(t: Transition, received: Received, message: AssistOffline) -> None:
+    sender = t.links[received.link]
+    assert sender is not None
+    route = t.directory.get(message.node_id)
+    if route is None or not route.online or route.via != sender.node_id or message.node_id == sender.node_id:
+        refuse(t, received, Reason.NOT_INDEXED, "OFF-7")
+        return
+    t.cite("OFF-6")
+    t.mark_offline(message.node_id)
+    answer_to(t, received, Reason.OK)
+    presence.report_offline(t, message.node_id, route.device_id)
+
+
+def _on_order(t: Transition, received: Received, message: AssistOffline) -> None:
+    """The node has a newer session in another part of the tree."""
+    route = t.directory.get(message.node_id)
+    if route is None or not route.online:
+        refuse(t, received, Reason.NOT_INDEXED, "OFF-7")
+        return
+    t.cite("BIND-12")
+    own = t.session_of_node(message.node_id)
+    if own is not None:
+        presence.displace(t, own[0])
+    else:
+        presence.dismiss(t, route.via, message.node_id, route.device_id)
+        t.mark_offline(message.node_id)
+    answer_to(t, received, Reason.OK)

@@ -1,0 +1,129 @@
+"""register and assist_register: one device, one node id, for ever.
+
+Only the authority allocates. Every other hub passes the request towards it and keeps nothing but the
+question. The credential is issued with the answer and stored by the direct hub alone.
+"""
+
+from attrs import evolve
+
+from hubauth.core import authority, revoke
+from hubauth.core.authenticate import admit, follow_answer
+from hubauth.core.credentials import is_well_formed
+from hubauth.core.inputs import Received
+from hubauth.core.messages import MAX_NODE_ID, Answer, AssistRegister, Grant, Reason, Register, Revoke
+from hubauth.core.model import Entry, Pending, Purpose, Registration
+from hubauth.core.perms import learn
+from hubauth.core.policy import Reregister
+from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
+from hubauth.core.transition import Transition
+
+
+def on_register(t: Transition, received: Received, message: Register) -> None:
+    """A device registers at this hub, its direct one."""
+    if t.node_id == 0:
+        refuse(t, received, Reason.UNREACHABLE, "TRUST-8")
+        return
+    if not authority.is_here(t):
+        _pass_on(t, received, message.device_id, Purpose.REGISTER)
+        return
+    issued = _issue(t, received, message.device_id)
+    if isinstance(issued, Reason):
+        refuse(t, received, issued)
+        return
+    t.cite("REG-13")
+    asker = waiting_for(received, Purpose.REGISTER, None, device_id=message.device_id)
+    admit(t, asker, Entry(issued, _fresh(t, received)))
+
+
+def on_assist_register(t: Transition, received: Received, message: AssistRegister) -> None:
+    """Another hub asks on behalf of one of its devices."""
+    t.cite("AUTHY-4")
+    if not authority.is_here(t):
+        _pass_on(t, received, message.device_id, Purpose.RELAY)
+        return
+    issued = _issue(t, received, message.device_id)
+    if isinstance(issued, Reason):
+        refuse(t, received, issued)
+        return
+    t.cite("REG-7")
+    follow_answer(t, received.link, issued, message.device_id)
+    answer_to(t, received, Reason.OK, node_id=issued, credential=_fresh(t, received), grant=t.policy.resolve(issued))
+
+
+def on_register_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+    """The authority has answered for a device of this hub."""
+    complete = answer.node_id and answer.device_id == pending.device_id
+    if answer.reason is not Reason.OK or not complete or bool(answer.credential) != t.policy.has_credentials:
+        t.cite("REG-14")
+        settle(t, pending, Reason.UNREACHABLE if answer.reason is Reason.OK else answer.reason)
+        return
+    t.cite("REG-6")
+    learn(t, pending, answer.node_id, answer.grant)
+    admit(t, pending, Entry(answer.node_id, answer.credential))
+
+
+def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose) -> None:
+    if device_id in t.policy.provisioned_by_device:
+        refuse(t, received, Reason.PROTECTED, "REG-12")
+        return
+    way = authority.next_hop(t, received.link)
+    if way is None:
+        refuse(t, received, Reason.UNREACHABLE)
+        return
+    t.cite("REG-5" if purpose is Purpose.REGISTER else "REG-8")
+    about = waiting_for(received, purpose, way, device_id=device_id, epoch=t.perms_epoch)
+    ask(t, AssistRegister(device_id), about)
+
+
+def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
+    """Allocate or look up the node of a device that may have a new credential."""
+    if t.policy.has_credentials:
+        t.cite("REG-4")
+        if not is_well_formed(received.fresh):
+            return Reason.INTERNAL
+    if device_id in t.policy.provisioned_by_device:
+        t.cite("REG-12")
+        return Reason.PROTECTED
+    registration = t.registry.get(device_id)
+    return _allocate(t, device_id) if registration is None else _renew(t, received, device_id, registration)
+
+
+def _allocate(t: Transition, device_id: str) -> int | Reason:
+    t.cite("REG-2")
+    node_id = max(t.next_node_id, t.policy.first_node_id)
+    while node_id in t.policy.named_nodes or node_id == t.node_id:
+        node_id += 1
+    if node_id > MAX_NODE_ID:
+        t.cite("REG-3")
+        return Reason.EXHAUSTED
+    t.cite("REG-1")
+    t.next_node_id = node_id + 1
+    t.put_registration(device_id, Registration(node_id))
+    t.enroll(node_id, t.policy.role_of(node_id))
+    return node_id
+
+
+def _renew(t: Transition, received: Received, device_id: str, registration: Registration) -> int | Reason:
+    node_id = registration.node_id
+    if is_privileged(t.policy.resolve(node_id)):
+        t.cite("REG-12")
+        return Reason.PROTECTED
+    if t.policy.reregister is Reregister.AFTER_REVOKE and not registration.revoked:
+        t.cite("REG-11")
+        return Reason.PROTECTED
+    t.cite("REG-9")
+    if t.policy.revoke_on_reregister and t.policy.has_presence:
+        # First the revoke, then the answer: on the asking path FIFO deletes the old before the new is stored.
+        t.cite("REG-10", "REV-19")
+        revoke.broadcast(t, Revoke(device_id, node_id), t.node_id, registering=received.link)
+    t.put_registration(device_id, evolve(registration, revoked=False))
+    return node_id
+
+
+def is_privileged(grant: Grant) -> bool:
+    """Whether a node with this grant must not be taken over by whoever registers its device_id."""
+    return any(permission == "*" or permission.startswith("auth.") for permission in grant.perms)
+
+
+def _fresh(t: Transition, received: Received) -> str:
+    return received.fresh if t.policy.has_credentials else ""

@@ -1,0 +1,306 @@
+"""revoke: which whitelist entries die, and how every hub is sure to hear of it.
+
+A revoke that finds nothing is silent, so silence proves nothing. Every broadcast revoke on a hub link is
+therefore followed by a fence whose answer acknowledges it; what is not acknowledged is owed and sent
+again when the link returns. Numbers per neighbour keep a repeated revoke from killing a credential that
+was issued after it.
+"""
+
+from attrs import evolve
+
+from hubauth.core import presence
+from hubauth.core.credentials import same_credential
+from hubauth.core.inputs import PARENT, Link, OperatorRevoke, Received
+from hubauth.core.messages import Action, Answer, AssistOffline, Frame, Major, Reason, Revoke
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Pending, Purpose
+from hubauth.core.outputs import NoteKind, Send
+from hubauth.core.perms import check_permission
+from hubauth.core.routing import lower_hop_limit
+from hubauth.core.talk import peer_node, refuse, reply, send_request, settle, waiting_for
+from hubauth.core.transition import Transition
+
+# Where a revoke comes from
+
+
+def on_revoke(t: Transition, received: Received, message: Revoke) -> None:
+    """A revoke arrived: from a device, which must be allowed to, or from a hub, which has checked that."""
+    session = t.links[received.link]
+    if received.link != PARENT and session is not None and not session.is_hub:
+        allowed = check_permission(t, received, "auth.revoke")
+        if allowed is not None:
+            finish_revoke(t, received, message, allowed)
+        return
+    t.cite("TRUST-6")
+    key = PARENT_NEIGHBOUR if received.link == PARENT else peer_node(t, received.link)
+    number = received.frame.msg_id
+    neighbour = t.neighbours.get(key, Neighbour())
+    if number:
+        t.cite("REV-15")
+        if number <= neighbour.handled:
+            t.note("REV-15", f"revoke {number} was handled before", received.link)
+            return
+        t.put_neighbour(key, evolve(neighbour, handled=number))
+    _dispatch(t, message, received.frame, received.frame.source, received.link)
+
+
+def finish_revoke(t: Transition, received: Received, message: Revoke, allowed: bool) -> None:
+    """The originator is a device of this hub, and its permission is known."""
+    t.cite("REV-1")
+    session = t.links[received.link]
+    if not allowed or session is None:
+        refuse(t, received, Reason.FORBIDDEN)
+        return
+    if len(t.waiting.get(received.link, ())) >= t.policy.pending_limit:
+        refuse(t, received, Reason.BUSY, "TIME-3")
+        return
+    if received.frame.target not in (0, t.node_id) and _route(t, received.frame.target, received.link) is None:
+        refuse(t, received, Reason.UNREACHABLE, "REV-20")
+        return
+    t.cite("REV-18")
+    about = waiting_for(received, Purpose.REVOKE, None, device_id=message.device_id, node_id=session.node_id)
+    t.put_pending(t.take_msg_id(), about)
+    _dispatch(t, message, received.frame, session.node_id, received.link)
+
+
+def on_operator_revoke(t: Transition, command: OperatorRevoke) -> None:
+    """The operator of this hub revokes."""
+    t.cite("REV-19")
+    _dispatch(t, command.revoke, Frame(command.revoke, target=command.target), t.node_id, None)
+
+
+def broadcast(t: Transition, message: Revoke, originator: int, *, registering: Link) -> None:
+    """The authority's own revoke, everywhere, on behalf of a registration on ``registering``."""
+    _dispatch(t, message, Frame(message), originator, None, registering)
+
+
+def _dispatch(
+    t: Transition,
+    message: Revoke,
+    frame: Frame,
+    originator: int,
+    came_from: Link | None,
+    registering: Link | None = None,
+) -> None:
+    if frame.target == 0:
+        t.cite("REV-2")
+        sender = None if came_from is None else _neighbour_at(t, came_from)
+        _handle(t, message, frame, originator, registering)
+        _pass_on(t, message, frame, originator, sender)
+    elif frame.target == t.node_id:
+        t.cite("REV-4")
+        _handle(t, message, frame, originator, registering)
+    else:
+        _route_revoke(t, frame, originator, came_from)
+
+
+# What it does here
+
+
+def agrees(message: Revoke, node_id: int, credential: str) -> bool:
+    """Whether an entry is the one a revoke means, as far as the revoke says."""
+    if message.node_id and message.node_id != node_id:
+        return False
+    return not message.credential or same_credential(credential, message.credential)
+
+
+def _handle(t: Transition, message: Revoke, frame: Frame, originator: int, registering: Link | None) -> None:
+    _cancel_authentications(t, message)
+    entry = t.whitelist.get(message.device_id)
+    deleted = entry is not None and agrees(message, entry.node_id, entry.credential)
+    registration = t.registry.get(message.device_id)
+    if registration is not None:
+        t.cite("REV-12")
+        means_it = message.node_id in (0, registration.node_id) and not message.credential
+        if (means_it or deleted) and not registration.revoked:
+            t.put_registration(message.device_id, evolve(registration, revoked=True))
+    if entry is None:
+        if frame.target == 0:
+            t.cite("REV-9")
+        else:
+            t.cite("REV-10")
+            _answer(t, message, frame, originator, Reason.NOT_WHITELISTED)
+    elif deleted:
+        # The answer first: a device that revokes itself is still here to hear it.
+        t.cite("REV-5")
+        _answer(t, message, frame, originator, Reason.OK, entry.node_id)
+        _delete(t, message, entry, registering)
+    else:
+        t.cite("REV-8")
+        if t.policy.answer_mismatch:
+            _answer(t, message, frame, originator, Reason.CREDENTIAL_MISMATCH)
+
+
+def _delete(t: Transition, message: Revoke, entry: Entry, registering: Link | None) -> None:
+    t.delete_entry(message.device_id)
+    if message.device_id in t.policy.provisioned_by_device:
+        t.cite("TRUST-4")
+        t.put_beaten(message.device_id, entry.credential)
+    found = t.session_of_node(entry.node_id)
+    if found is None:
+        return
+    t.cite("REV-6")
+    link = found[0]
+    presence.end_session(t, link)
+    if t.policy.close_on_revoke and link != registering and not _registers(t, link):
+        t.cite("REV-7")
+        presence.close_link(t, link)
+
+
+def _registers(t: Transition, link: Link) -> bool:
+    """Whether a registration waits on this link: its answer must still find it."""
+    return any(t.pending[msg_id].purpose is Purpose.REGISTER for msg_id in t.waiting.get(link, ()))
+
+
+def _cancel_authentications(t: Transition, message: Revoke) -> None:
+    """An answer that was sent just before the revoke must not let the device back in."""
+    for msg_id in t.asking.get(message.device_id, ()):
+        if not message.credential or same_credential(t.pending[msg_id].credential, message.credential):
+            t.cite("REV-11")
+            settle(t, t.take_pending(msg_id), Reason.NOT_ADMITTED)
+
+
+# How it travels
+
+
+def _pass_on(t: Transition, message: Revoke, frame: Frame, originator: int, sender: int | None) -> None:
+    """To every neighbouring hub but the sender: now where the link is up, later where it is not."""
+    keys = set(t.neighbours) | ({PARENT_NEIGHBOUR} if t.policy.has_parent else set())
+    for key in sorted(keys - {sender}):
+        link = _live_link(t, key)
+        neighbour = t.neighbours.get(key, Neighbour())
+        number = neighbour.sent + 1
+        t.cite("REV-14", "REV-15")
+        owed = neighbour.owed.set(message, (number, originator))
+        t.put_neighbour(key, Neighbour(number, neighbour.handled, owed))
+        if link is not None:
+            _send_numbered(t, link, message, number, originator, frame.trace_id)
+            _send_fence(t, link, message, number)
+
+
+def _neighbour_at(t: Transition, link: Link) -> int | None:
+    if link == PARENT:
+        return PARENT_NEIGHBOUR
+    return peer_node(t, link) or None
+
+
+def _live_link(t: Transition, key: int) -> Link | None:
+    if key == PARENT_NEIGHBOUR:
+        return PARENT if t.parent_present else None
+    return t.hub_link(key)
+
+
+def _send_numbered(t: Transition, link: Link, message: Revoke, number: int, originator: int, trace_id: int) -> None:
+    t.emit(Send(link, Frame(message, Major.CMD, number, originator, 0, trace_id=trace_id)))
+
+
+def _send_fence(t: Transition, link: Link, message: Revoke, number: int) -> None:
+    t.cite("REV-13")
+    msg_id = send_request(t, link, AssistOffline(message.device_id, 0))
+    t.put_pending(msg_id, Pending(Purpose.FENCE, Action.ASSIST_OFFLINE, link, number=number))
+
+
+def on_fence_answer(t: Transition, pending: Pending) -> None:
+    """Everything up to the fence has been handled at the other end."""
+    assert pending.asked is not None
+    t.cite("REV-14")
+    key = _neighbour_at(t, pending.asked)
+    neighbour = t.neighbours.get(key) if key is not None else None
+    if key is None or neighbour is None:
+        return
+    owed = neighbour.owed
+    for revoke, (number, _) in neighbour.owed.items():
+        if number <= pending.number:
+            owed = owed.delete(revoke)
+    t.put_neighbour(key, evolve(neighbour, owed=owed))
+
+
+def welcome(t: Transition, key: int) -> None:
+    """A neighbouring hub is back: before anything else, what it has not acknowledged."""
+    link = _live_link(t, key)
+    if link is None or not t.policy.has_presence:
+        return
+    neighbour = t.neighbours.get(key)
+    if neighbour is None:
+        t.put_neighbour(key, Neighbour())
+        return
+    again = sorted((number, originator, message) for message, (number, originator) in neighbour.owed.items())
+    for number, originator, message in again:
+        t.cite("REV-14")
+        _send_numbered(t, link, message, number, originator, 0)
+    if again:
+        number, _, message = again[-1]
+        _send_fence(t, link, message, number)
+
+
+def _route(t: Transition, target: int, came_from: Link | None) -> Link | None:
+    """The next hop towards a node, never back; None: there is no way."""
+    route = t.directory.get(target)
+    up = PARENT if t.parent_present else None
+    link = t.link_of_node.get(route.via) if route is not None and route.online else up
+    return link if link != came_from else None
+
+
+def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link | None) -> None:
+    t.cite("REV-3")
+    link = _route(t, frame.target, came_from)
+    hops = lower_hop_limit(frame)
+    key = _neighbour_at(t, link) if link is not None else None
+    if link is None or key is None or hops is None:
+        t.note("REV-20", f"no way to hub {frame.target} for a revoke", came_from)
+        return
+    neighbour = t.neighbours.get(key, Neighbour())
+    t.cite("REV-15")
+    t.put_neighbour(key, evolve(neighbour, sent=neighbour.sent + 1))
+    onward = evolve(frame, major=Major.CMD, msg_id=neighbour.sent + 1, source=originator, hop_limit=hops)
+    t.emit(Send(link, onward))
+
+
+# Answers
+
+
+def _answer(t: Transition, message: Revoke, frame: Frame, originator: int, reason: Reason, node_id: int = 0) -> None:
+    answer = Answer(Action.REVOKE, reason, message.device_id, node_id or message.node_id)
+    if originator == t.node_id:
+        _tell_operator(t, answer)
+        return
+    t.cite("FRAME-12", "FRAME-13")
+    major = Major.OK_RESP if reason is Reason.OK else Major.ERR_RESP
+    reply_frame = Frame(answer, major, frame.msg_id, t.node_id, originator, trace_id=frame.trace_id)
+    _deliver(t, reply_frame, answer, None)
+
+
+def on_revoke_answer(t: Transition, received: Received, answer: Answer) -> None:
+    """An answer to somebody's revoke passes through, or arrives."""
+    session = t.links[received.link]
+    if received.link != PARENT and (session is None or not session.is_hub):
+        t.note("FRAME-16", "a device answers no revoke", received.link)
+    elif received.frame.target == t.node_id:
+        _tell_operator(t, answer)
+    else:
+        _deliver(t, received.frame, answer, received.link)
+
+
+def _tell_operator(t: Transition, answer: Answer) -> None:
+    detail = f"revoke of {answer.device_id} (node {answer.node_id}): {answer.reason.value}"
+    t.note("REV-17", detail, kind=NoteKind.OPERATOR_ANSWER)
+
+
+def _deliver(t: Transition, frame: Frame, answer: Answer, came_from: Link | None) -> None:
+    """Give an answer to the originator if its session is here, else send it on towards it."""
+    here = t.session_of_node(frame.target)
+    if here is None or here[1].is_hub:
+        t.cite("REV-17")
+        link = _route(t, frame.target, came_from)
+        hops = lower_hop_limit(frame) if came_from is not None else frame.hop_limit
+        if link is None or hops is None:
+            t.note("REV-17", f"no way to node {frame.target} for the answer to a revoke", came_from)
+        else:
+            t.emit(Send(link, evolve(frame, hop_limit=hops)))
+        return
+    t.cite("REV-18")
+    remembered = [t.pending[msg_id] for msg_id in t.asking.get((frame.target, answer.device_id), ())]
+    mine = [pending for pending in remembered if pending.asker == here[0]]
+    if mine:
+        reply(t, here[0], mine[-1].msg_id, mine[-1].trace_id, answer)
+    else:
+        t.note("REV-18", f"nobody waits for the answer to a revoke of {answer.device_id}", came_from)

@@ -1,0 +1,225 @@
+"""The one door: everything that changes a hub's state goes through ``step``.
+
+Theory of operation. A hub keeps three concerns apart. *Verification* asks who knows a credential and only
+reads (authenticate.py). *Presence* says where a device is; the last announcement wins (presence.py,
+offline.py). *Revocation* says which whitelist entries die (revoke.py). Registration (register.py) creates
+what the three work on; perms.py answers who may do what; routing.py moves the frames of other
+sub-protocols; links.py joins the parent and takes links, timers and configuration as they come.
+
+A step is given a policy, a state and one input, and returns the next state, the outputs in order, and the
+ids of the rules that decided. It reads no clock, draws no random number and raises nothing for whatever a
+peer may send.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hubauth.core import authenticate, links, offline, perms, presence, register, revoke, routing
+from hubauth.core.inputs import (
+    PARENT,
+    Input,
+    LinkDown,
+    LinkUp,
+    OperatorInvalidate,
+    OperatorRevoke,
+    PolicyChanged,
+    Received,
+    TimerFired,
+)
+from hubauth.core.messages import (
+    SUB_PROTO,
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistOffline,
+    AssistQueryCredential,
+    AssistRegister,
+    Authenticate,
+    GetPerms,
+    ListRoles,
+    Malformed,
+    Offline,
+    PermsInvalidate,
+    Reason,
+    Register,
+    Request,
+    Revoke,
+)
+from hubauth.core.model import Pending, Purpose, State
+from hubauth.core.policy import Policy, Trust
+from hubauth.core.talk import refuse, refuse_malformed, settle
+from hubauth.core.transition import Step, Transition
+
+_ENTRANCE = (Action.REGISTER, Action.AUTHENTICATE)
+_DEVICES_ONLY = (*_ENTRANCE, Action.OFFLINE)
+_ASSISTS = (
+    Action.ASSIST_REGISTER,
+    Action.ASSIST_AUTHENTICATE,
+    Action.ASSIST_QUERY_CREDENTIAL,
+    Action.ASSIST_OFFLINE,
+)
+
+
+def step(policy: Policy, state: State, happened: Input) -> Step:
+    """What a hub with this policy, in this state, does when this happens."""
+    t = Transition(policy, state)
+    match happened:
+        case Received():
+            _on_frame(t, happened)
+        case LinkUp(link):
+            links.on_link_up(t, link)
+        case LinkDown(link):
+            links.on_link_down(t, link)
+        case TimerFired():
+            links.on_timer(t, happened)
+        case OperatorRevoke():
+            revoke.on_operator_revoke(t, happened)
+        case OperatorInvalidate(message):
+            t.cite("PERM-11")
+            perms.invalidate(t, message, None)
+        case PolicyChanged():
+            links.on_policy_changed(t, happened)
+    return t.finish()
+
+
+def _on_frame(t: Transition, received: Received) -> None:
+    frame = received.frame
+    body = frame.body
+    if received.link not in t.links:
+        t.note("FRAME-20", "a frame on a link that is not up", received.link)
+    elif frame.sub_proto != SUB_PROTO or isinstance(body, bytes):
+        routing.on_opaque(t, received)
+    elif isinstance(body, Answer):
+        _on_answer(t, received, body)
+    elif _may_ask(t, received, body):
+        if isinstance(body, Malformed):
+            refuse_malformed(t, received, body)
+        else:
+            _HANDLERS[type(body)](t, received, body)
+
+
+def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bool:
+    """Whether this link may make this request at all; if not, it has been refused here."""
+    action, link, source = body.action, received.link, received.frame.source
+    if action is None or (isinstance(body, Malformed) and body.is_answer):
+        return True  # dropped as unreadable, whoever sent it
+    if link == PARENT:
+        if action in _DEVICES_ONLY:
+            refuse(t, received, Reason.FORBIDDEN, "FRAME-19")
+            return False
+        return True
+    if action in _ENTRANCE:
+        t.cite("FRAME-10")
+        return True
+    if t.links[link] is None:
+        _trust_openly(t, received, action)
+    session = t.links[link]
+    if session is None:
+        refuse(t, received, Reason.FORBIDDEN, "FRAME-9")
+        return False
+    exempt = action is Action.REVOKE and session.is_hub
+    if not exempt and not routing.reachable_through(t, link, source):
+        t.note("FRAME-11", f"node {source} is not reachable through this link", link)
+        return False
+    if action in _ASSISTS and not session.is_hub:
+        refuse(t, received, Reason.FORBIDDEN, "TRUST-3")
+        return False
+    return True
+
+
+def _trust_openly(t: Transition, received: Received, action: Action) -> None:
+    """For laboratories: believe an unknown link that it is the hub it says it is."""
+    node_id = received.frame.source
+    if t.policy.trust is not Trust.OPEN or action not in _ASSISTS or node_id in (0, t.node_id):
+        return
+    route = t.directory.get(node_id)
+    live = node_id in t.link_of_node or (route is not None and route.online)
+    registered = node_id in t.roster and node_id not in t.policy.named_nodes
+    if live or registered:
+        return
+    t.cite("TRUST-5")
+    presence.bind(t, received.link, f"hub:{node_id}", node_id, is_hub=True)
+    revoke.welcome(t, node_id)
+
+
+_Handler = Callable[[Transition, Received, Any], None]
+
+_HANDLERS: dict[type[Request], _Handler] = {
+    Register: register.on_register,
+    Authenticate: authenticate.on_authenticate,
+    AssistRegister: register.on_assist_register,
+    AssistAuthenticate: authenticate.on_assist_authenticate,
+    AssistQueryCredential: authenticate.on_query_credential,
+    Revoke: revoke.on_revoke,
+    Offline: offline.on_offline,
+    AssistOffline: offline.on_assist_offline,
+    GetPerms: perms.on_get_perms,
+    ListRoles: perms.on_list_roles,
+    PermsInvalidate: perms.on_perms_invalidate,
+}
+
+_ANSWERED_BY = {
+    Purpose.REGISTER: Action.ASSIST_REGISTER,
+    Purpose.AUTHENTICATE: Action.ASSIST_AUTHENTICATE,
+    Purpose.QUERY: Action.ASSIST_QUERY_CREDENTIAL,
+    Purpose.HELD: Action.GET_PERMS,
+}
+"""What another hub answers, where that is not what the asker asked for."""
+
+
+def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
+    """Find what was asked and let its flow go on."""
+    if answer.action is Action.REVOKE:
+        revoke.on_revoke_answer(t, received, answer)
+        return
+    pending = t.pending.get(received.frame.msg_id)
+    t.cite("FRAME-16")
+    if pending is None or pending.asked != received.link or not _answers(pending, answer):
+        if answer.action is Action.ASSIST_OFFLINE:
+            t.cite("OFF-9")
+        else:
+            t.note("FRAME-16", "an answer to nothing that was asked", received.link)
+        return
+    t.take_pending(received.frame.msg_id)
+    _settle_with(t, received, pending, answer)
+
+
+def _answers(pending: Pending, answer: Answer) -> bool:
+    return answer.action in (None, _ANSWERED_BY.get(pending.purpose, pending.action))
+
+
+def _settle_with(t: Transition, received: Received, pending: Pending, answer: Answer) -> None:
+    match pending.purpose:
+        case Purpose.REGISTER:
+            register.on_register_answer(t, pending, answer)
+        case Purpose.AUTHENTICATE | Purpose.QUERY:
+            authenticate.on_search_answer(t, pending, answer)
+        case Purpose.RELAY:
+            authenticate.on_relayed_answer(t, pending, answer)
+        case Purpose.PERMS:
+            perms.on_perms_answer(t, pending, answer)
+        case Purpose.HELD:
+            _resume(t, pending, answer)
+        case Purpose.SELF_REGISTER | Purpose.SELF_AUTHENTICATE:
+            links.on_join_answer(t, received.frame, pending, answer)
+        case Purpose.FENCE:
+            revoke.on_fence_answer(t, pending)
+        case Purpose.DISMISS | Purpose.REVOKE:
+            pass
+
+
+def _resume(t: Transition, pending: Pending, answer: Answer) -> None:
+    """A held request goes on, now that its originator's permissions are known."""
+    assert pending.held is not None and pending.asker is not None
+    session = t.links.get(pending.asker)
+    usable = answer.reason is Reason.OK and perms.learn(t, pending, pending.node_id, answer.grant)
+    if session is None or session.node_id != pending.node_id or not usable:
+        t.cite("TRUST-7")
+        settle(t, pending, Reason.FORBIDDEN)
+        return
+    held = Received(pending.asker, pending.held)
+    body = pending.held.body
+    if isinstance(body, Revoke):
+        revoke.finish_revoke(t, held, body, answer.grant.allows("auth.revoke"))
+    elif isinstance(body, PermsInvalidate):
+        perms.finish_invalidate(t, held, body, answer.grant.allows("auth.perms_invalidate"))

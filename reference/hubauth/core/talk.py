@@ -1,0 +1,118 @@
+"""How a hub answers and asks: the header fields of what it sends, and who is waiting for what."""
+
+from hubauth.core.inputs import PARENT, Link, Received
+from hubauth.core.messages import (
+    NO_GRANT,
+    Action,
+    Answer,
+    Frame,
+    Grant,
+    Major,
+    Malformed,
+    Reason,
+    Request,
+)
+from hubauth.core.model import Pending, Purpose
+from hubauth.core.outputs import Send
+from hubauth.core.transition import Transition
+
+_DEVICE_FACING = (Action.REGISTER, Action.AUTHENTICATE)
+"""Answers that are for a device even when a hub authenticates with them."""
+
+
+def peer_node(t: Transition, link: Link) -> int:
+    """The node id of the hub at the other end; 0 for a device or an unknown hub."""
+    if link == PARENT:
+        return t.parent_node
+    session = t.links.get(link)
+    return session.node_id if session is not None and session.is_hub else 0
+
+
+def reply(t: Transition, link: Link, msg_id: int, trace_id: int, answer: Answer) -> None:
+    """Answer a request that came in on ``link``."""
+    t.cite("FRAME-12", "FRAME-13", "FRAME-14")
+    major = Major.OK_RESP if answer.reason is Reason.OK else Major.ERR_RESP
+    target = 0 if answer.action in _DEVICE_FACING else peer_node(t, link)
+    t.emit(Send(link, Frame(answer, major, msg_id, t.node_id, target, trace_id=trace_id)))
+
+
+def answer_to(
+    t: Transition,
+    received: Received,
+    reason: Reason,
+    *,
+    node_id: int = 0,
+    credential: str = "",
+    grant: Grant = NO_GRANT,
+) -> None:
+    """Answer the request just received, naming what it was about."""
+    body = received.frame.body
+    assert not isinstance(body, bytes | Answer)
+    device_id = getattr(body, "device_id", "")
+    node_id = node_id or getattr(body, "node_id", 0)
+    answer = Answer(body.action, reason, device_id, node_id, credential, grant)
+    reply(t, received.link, received.frame.msg_id, received.frame.trace_id, answer)
+
+
+def refuse(t: Transition, received: Received, reason: Reason, *rules: str) -> None:
+    """Refuse the request just received, for the reason these rules give."""
+    t.cite(*rules)
+    answer_to(t, received, reason)
+
+
+def refuse_malformed(t: Transition, received: Received, body: Malformed) -> None:
+    """Answer 400 where the action is known; drop the rest."""
+    if body.action is None or body.is_answer:
+        t.note("FRAME-18", f"unreadable payload: {body.detail}", received.link)
+    else:
+        refuse(t, received, Reason.INVALID_REQUEST, "FRAME-17")
+
+
+def send_request(t: Transition, link: Link, body: Request, trace_id: int = 0) -> int:
+    """Send a hub-to-hub request; its MsgID."""
+    t.cite("FRAME-15")
+    msg_id = t.take_msg_id()
+    t.emit(Send(link, Frame(body, Major.CMD, msg_id, t.node_id, peer_node(t, link), trace_id=trace_id)))
+    return msg_id
+
+
+def ask(t: Transition, body: Request, pending: Pending) -> None:
+    """Ask ``pending.asked`` and remember for whom; if too much is waiting for that asker already, refuse."""
+    assert pending.asked is not None
+    if pending.asker is not None and len(t.waiting.get(pending.asker, ())) >= t.policy.pending_limit:
+        t.cite("TIME-3")
+        settle(t, pending, Reason.BUSY)
+        return
+    msg_id = send_request(t, pending.asked, body, pending.trace_id)
+    t.put_pending(msg_id, pending)
+
+
+def waiting_for(received: Received, purpose: Purpose, asked: Link | None, **about: object) -> Pending:
+    """A pending request on behalf of whoever sent ``received``."""
+    frame = received.frame
+    assert not isinstance(frame.body, bytes | Answer) and frame.body.action is not None
+    return Pending(
+        purpose,
+        frame.body.action,
+        asked,
+        received.link,
+        frame.msg_id,
+        frame.trace_id,
+        **about,  # type: ignore[arg-type]
+    )
+
+
+def settle(
+    t: Transition,
+    pending: Pending,
+    reason: Reason,
+    *,
+    node_id: int = 0,
+    credential: str = "",
+    grant: Grant = NO_GRANT,
+) -> None:
+    """Answer whoever waits for a pending request."""
+    if pending.asker is None or pending.asker not in t.links:
+        return
+    answer = Answer(pending.action, reason, pending.device_id, node_id or pending.node_id, credential, grant)
+    reply(t, pending.asker, pending.msg_id, pending.trace_id, answer)

@@ -1,0 +1,344 @@
+"""A step in the making.
+
+``step`` opens a ``Transition`` on a state, the flows work on it, and ``finish`` turns it into the next
+state. It never outlives the step, so nothing outside can see anything change. All tables are written
+here and nowhere else: an index cannot be forgotten, and every change is recorded for the digest.
+"""
+
+from typing import Any, TypeAlias
+
+from attrs import evolve, fields, frozen
+from immutables import Map
+
+from hubauth.core.inputs import Link
+from hubauth.core.messages import Grant
+from hubauth.core.model import (
+    Entry,
+    Index,
+    Neighbour,
+    Pending,
+    Purpose,
+    Registration,
+    Route,
+    Session,
+    State,
+    Subject,
+)
+from hubauth.core.ordered import EMPTY, OrderedIds
+from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, StartTimer
+from hubauth.core.policy import Policy
+
+Change: TypeAlias = tuple[str, Any, Any, Any]
+"""(table, key, old value or None, new value or None)"""
+
+ALL = "*"
+"""The key of a change that empties a whole table."""
+
+
+@frozen
+class Step:
+    """The result of one step: the next state, what to do in order, and the rules that decided."""
+
+    state: State
+    outputs: tuple[Output, ...]
+    rules: tuple[str, ...]
+    changes: tuple[Change, ...]
+    """What differs between the two states, for the incremental digest."""
+
+
+STATE_FIELDS = tuple(attribute.name for attribute in fields(State) if attribute.name != "index")
+INDEX_FIELDS = tuple(attribute.name for attribute in fields(Index))
+SCALARS = STATE_FIELDS[: STATE_FIELDS.index("links")]
+
+
+class Transition:
+    """The tables of one state, open for writing."""
+
+    __slots__ = (*STATE_FIELDS, *INDEX_FIELDS, "before", "changes", "cited", "outputs", "policy")
+
+    node_id: int
+    credential: str
+    next_node_id: int
+    next_msg_id: int
+    parent_present: bool
+    parent_node: int
+    perms_epoch: int
+    announcing: tuple[int, int] | None
+    announce_timer: int
+    links: Map[Link, Session | None]
+    registry: Map[str, Registration]
+    whitelist: Map[str, Entry]
+    directory: Map[int, Route]
+    perms: Map[int, Grant]
+    pending: Map[int, Pending]
+    neighbours: Map[int, Neighbour]
+    beaten: Map[str, str]
+    link_of_node: Map[int, Link]
+    node_of_device: Map[str, int]
+    online_via: Map[int, OrderedIds]
+    waiting: Map[Link, OrderedIds]
+    asking: Map[Subject, OrderedIds]
+    dismissed: Map[tuple[Link | None, int], int]
+    roster: OrderedIds
+    roster_of_role: Map[str, OrderedIds]
+
+    def __init__(self, policy: Policy, state: State) -> None:
+        self.policy = policy
+        self.before = state
+        self.outputs: list[Output] = []
+        self.cited: dict[str, None] = {}
+        self.changes: list[Change] = []
+        for name in STATE_FIELDS:
+            setattr(self, name, getattr(state, name))
+        index = state.index
+        for name in INDEX_FIELDS:
+            setattr(self, name, getattr(index, name))
+
+    def finish(self) -> Step:
+        """The step as a value; the very same state if nothing changed."""
+        before = self.before
+        for name in SCALARS:
+            old, new = getattr(before, name), getattr(self, name)
+            if old != new:
+                self.changes.append(("hub", name, old, new))
+        if not self.changes:
+            return Step(before, tuple(self.outputs), tuple(self.cited), ())
+        index = before.index
+        if any(getattr(index, name) is not getattr(self, name) for name in INDEX_FIELDS):
+            index = Index(*[getattr(self, name) for name in INDEX_FIELDS])
+        values: list[Any] = [getattr(self, name) for name in STATE_FIELDS]
+        values.append(index)
+        return Step(State(*values), tuple(self.outputs), tuple(self.cited), tuple(self.changes))
+
+    # Output and evidence
+
+    def cite(self, *rules: str) -> None:
+        """Record that these rules decided something in this step."""
+        for rule in rules:
+            self.cited[rule] = None
+
+    def emit(self, output: Output) -> None:
+        self.outputs.append(output)
+
+    def note(self, rule: str, detail: str, link: Link | None = None, kind: NoteKind = NoteKind.DROPPED) -> None:
+        """Write to the audit log, citing the rule that decided. Never pass a credential."""
+        self.cite(rule)
+        self.emit(Note(kind, rule, detail, link))
+
+    def start_timer(self, timer: int, seconds: float) -> None:
+        self.emit(StartTimer(timer, seconds))
+
+    def cancel_timer(self, timer: int) -> None:
+        self.emit(CancelTimer(timer))
+
+    def take_msg_id(self) -> int:
+        """A MsgID (and timer) of this hub's own; 0 and ids still pending are skipped when the counter wraps."""
+        while True:
+            msg_id = self.next_msg_id
+            self.next_msg_id = 1 if msg_id == 0xFFFFFFFF else msg_id + 1
+            if msg_id not in self.pending and msg_id != self.announce_timer:
+                return msg_id
+
+    # Tables
+
+    def _put(self, table: str, key: Any, value: Any) -> None:
+        current = getattr(self, table)
+        old = current.get(key)
+        if old is value:
+            return
+        setattr(self, table, current.set(key, value))
+        self.changes.append((table, key, old, value))
+
+    def _delete(self, table: str, key: Any) -> Any:
+        current = getattr(self, table)
+        old = current.get(key)
+        if old is not None:
+            setattr(self, table, current.delete(key))
+            self.changes.append((table, key, old, None))
+        return old
+
+    def put_registration(self, device_id: str, registration: Registration) -> None:
+        self._put("registry", device_id, registration)
+
+    def put_entry(self, device_id: str, entry: Entry) -> None:
+        self._put("whitelist", device_id, entry)
+
+    def delete_entry(self, device_id: str) -> None:
+        self._delete("whitelist", device_id)
+
+    def put_beaten(self, device_id: str, credential: str) -> None:
+        self._put("beaten", device_id, credential)
+
+    def delete_beaten(self, device_id: str) -> None:
+        self._delete("beaten", device_id)
+
+    def put_neighbour(self, key: int, neighbour: Neighbour) -> None:
+        self._put("neighbours", key, neighbour)
+
+    # Links and sessions
+
+    def open_link(self, link: Link) -> None:
+        self.links = self.links.set(link, None)
+        self.changes.append(("links", link, None, False))
+
+    def forget_link(self, link: Link) -> None:
+        """The link must have no session."""
+        self.links = self.links.delete(link)
+        self.changes.append(("links", link, False, None))
+
+    def set_session(self, link: Link, session: Session | None) -> None:
+        old = self.links[link]
+        if old is not None and (session is None or session.node_id != old.node_id):
+            self.link_of_node = self.link_of_node.delete(old.node_id)
+        if session is not None:
+            self.link_of_node = self.link_of_node.set(session.node_id, link)
+        self.links = self.links.set(link, session)
+        self.changes.append(("links", link, old or False, session or False))
+
+    def session_of_node(self, node_id: int) -> tuple[Link, Session] | None:
+        """Where the node has its session at this hub."""
+        link = self.link_of_node.get(node_id)
+        if link is None:
+            return None
+        session = self.links[link]
+        assert session is not None
+        return link, session
+
+    def hub_link(self, node_id: int) -> Link | None:
+        """The live link of a child hub."""
+        found = self.session_of_node(node_id)
+        return found[0] if found is not None and found[1].is_hub else None
+
+    def close(self, link: Link) -> None:
+        self.emit(Close(link))
+
+    # Directory
+
+    def put_route(self, node_id: int, route: Route) -> None:
+        """Set a route; a device has one node and a node one device, so the newer pair wins."""
+        old = self.directory.get(node_id)
+        if old is not None:
+            if old.online:
+                self._mark(old.via, node_id, online=False)
+            if old.device_id != route.device_id:
+                self.node_of_device = self.node_of_device.delete(old.device_id)
+        other = self.node_of_device.get(route.device_id)
+        if other is None:
+            self.node_of_device = self.node_of_device.set(route.device_id, node_id)
+        elif other != node_id:
+            former = self.directory[other]
+            if former.online:
+                self._mark(former.via, other, online=False)
+            self._delete("directory", other)
+            self.node_of_device = self.node_of_device.set(route.device_id, node_id)
+        if route.online:
+            self._mark(route.via, node_id, online=True)
+        self._put("directory", node_id, route)
+
+    def mark_offline(self, node_id: int) -> Route:
+        """Keep where the node was last seen, but route nothing there."""
+        route = self.directory[node_id]
+        self._mark(route.via, node_id, online=False)
+        route = Route(route.device_id, route.via, False)
+        self._put("directory", node_id, route)
+        return route
+
+    def _mark(self, via: int, node_id: int, *, online: bool) -> None:
+        group = 0 if via == node_id else via
+        members = self.online_via.get(group, EMPTY)
+        members = members.add(node_id) if online else members.discard(node_id)
+        if members:
+            self.online_via = self.online_via.set(group, members)
+        elif group in self.online_via:
+            self.online_via = self.online_via.delete(group)
+
+    # Pending requests
+
+    def put_pending(self, msg_id: int, pending: Pending) -> None:
+        self._put("pending", msg_id, pending)
+        if pending.asker is not None:
+            self.waiting = _enlist(self.waiting, pending.asker, msg_id)
+        subject = _subject(pending)
+        if subject is not None:
+            self.asking = _enlist(self.asking, subject, msg_id)
+        if pending.purpose is Purpose.DISMISS:
+            self.dismissed = self.dismissed.set((pending.asked, pending.node_id), msg_id)
+        if pending.purpose is Purpose.REVOKE:
+            self.start_timer(msg_id, self.policy.revoke_memory_seconds)
+        elif _has_timer(pending):
+            self.cite("TIME-1")
+            self.start_timer(msg_id, self.policy.request_seconds)
+
+    def mark_stale(self, msg_id: int) -> None:
+        self._put("pending", msg_id, evolve(self.pending[msg_id], stale=True))
+
+    def take_pending(self, msg_id: int, *, fired: bool = False) -> Pending:
+        """Forget a pending request, because it was answered or never will be."""
+        pending: Pending = self._delete("pending", msg_id)
+        if pending.asker is not None:
+            self.waiting = _strike(self.waiting, pending.asker, msg_id)
+        subject = _subject(pending)
+        if subject is not None:
+            self.asking = _strike(self.asking, subject, msg_id)
+        if pending.purpose is Purpose.DISMISS:
+            self.dismissed = self.dismissed.delete((pending.asked, pending.node_id))
+        if _has_timer(pending) and not fired:
+            self.cancel_timer(msg_id)
+        return pending
+
+    # Permissions
+
+    def put_perms(self, node_id: int, grant: Grant) -> None:
+        """Cache what another hub said."""
+        self.delete_perms(node_id)
+        self._put("perms", node_id, grant)
+        self.enroll(node_id, grant.role)
+
+    def clear_perms(self) -> None:
+        """Forget every cached grant, at a cost that does not depend on how many there are."""
+        if self.perms:
+            self.changes.append(("perms", ALL, self.perms, None))
+            self.perms, self.roster, self.roster_of_role = Map(), EMPTY, Map()
+
+    def delete_perms(self, node_id: int) -> bool:
+        """Forget a cached grant; whether there was one."""
+        grant = self._delete("perms", node_id)
+        if grant is None:
+            return False
+        self.strike_off(node_id, grant.role)
+        return True
+
+    def enroll(self, node_id: int, role: str) -> None:
+        """List a node under its role."""
+        self.roster = self.roster.add(node_id)
+        self.roster_of_role = _enlist(self.roster_of_role, role, node_id)
+
+    def strike_off(self, node_id: int, role: str) -> None:
+        self.roster = self.roster.discard(node_id)
+        self.roster_of_role = _strike(self.roster_of_role, role, node_id)
+
+
+def _subject(pending: Pending) -> Subject | None:
+    """What a later revoke, invalidation or answer will look a pending request up by."""
+    if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY):
+        return pending.device_id
+    if pending.purpose in (Purpose.PERMS, Purpose.HELD):
+        return pending.node_id
+    if pending.purpose is Purpose.REVOKE:
+        return (pending.node_id, pending.device_id)
+    return None
+
+
+def _has_timer(pending: Pending) -> bool:
+    return pending.purpose not in (Purpose.DISMISS, Purpose.FENCE)
+
+
+def _enlist(table: Map[Any, OrderedIds], key: Any, item: int) -> Map[Any, OrderedIds]:
+    return table.set(key, table.get(key, EMPTY).add(item))
+
+
+def _strike(table: Map[Any, OrderedIds], key: Any, item: int) -> Map[Any, OrderedIds]:
+    left = table[key].discard(item) if key in table else EMPTY
+    if left:
+        return table.set(key, left)
+    return table.delete(key) if key in table else table

@@ -1,0 +1,75 @@
+"""The dialect ``auth``: credentials, roles and permissions."""
+
+from hubauth.core.messages import (
+    AssistAuthenticate,
+    AssistOffline,
+    AssistQueryCredential,
+    AssistRegister,
+    Authenticate,
+    GetPerms,
+    ListRoles,
+    Offline,
+    PermsInvalidate,
+    Register,
+    Request,
+    Revoke,
+)
+from hubauth.wire.dialects.codec import Form
+from hubauth.wire.dialects.fields import (
+    Admission,
+    AdmissionAndGrant,
+    Departure,
+    Device,
+    DeviceAndCredential,
+    DeviceAndNode,
+    Invalidation,
+    KnownSubject,
+    Listing,
+    Node,
+    NodeGrant,
+    Outcome,
+    Page,
+    RequestFields,
+    Revocation,
+    Search,
+    Subject,
+)
+from hubauth.wire.dialects.nested import NestedCodec
+from hubauth.wire.dialects.outcomes import WORDINGS
+
+
+def _form(
+    message: type[Request],
+    request: type[RequestFields],
+    request_rule: str,
+    success: type[Outcome],
+    success_rule: str,
+    failure: type[Outcome],
+    *needed: str,
+) -> Form:
+    failure_rule = _FAILURE_RULES.get(failure, success_rule)
+    word = message.action.value
+    return Form(word, message, request, success, failure, needed, request_rule, success_rule, failure_rule)
+
+
+_FAILURE_RULES: dict[type[Outcome], str] = {Outcome: "MSG-13", KnownSubject: "MSG-14"}
+"""A failure that is written like a success has the success's rule."""
+
+FORMS = (
+    # Asked by devices: a failure says no more than why.
+    _form(Register, Device, "MSG-4", AdmissionAndGrant, "MSG-10", Outcome, "node_id", "credential"),
+    _form(Authenticate, DeviceAndCredential, "MSG-5", AdmissionAndGrant, "MSG-10", Outcome, "node_id"),
+    _form(ListRoles, Page, "MSG-8", Listing, "MSG-12", Outcome),
+    _form(PermsInvalidate, Invalidation, "MSG-9", Outcome, "MSG-13", Outcome),
+    # About somebody: a failure says about whom.
+    _form(GetPerms, Node, "MSG-8", NodeGrant, "MSG-12", NodeGrant, "node_id"),
+    _form(Revoke, Revocation, "MSG-7", Subject, "MSG-11", KnownSubject),
+    _form(Offline, Departure, "MSG-7", Subject, "MSG-11", KnownSubject),
+    # Asked by hubs: likewise.
+    _form(AssistRegister, Device, "MSG-4", AdmissionAndGrant, "MSG-10", KnownSubject, "node_id", "credential"),
+    _form(AssistAuthenticate, Search, "MSG-6", AdmissionAndGrant, "MSG-10", KnownSubject, "node_id"),
+    _form(AssistQueryCredential, DeviceAndNode, "MSG-7", Admission, "MSG-11", KnownSubject, "node_id", "credential"),
+    _form(AssistOffline, Departure, "MSG-7", Subject, "MSG-11", KnownSubject),
+)
+
+AUTH = NestedCodec(FORMS, WORDINGS)
