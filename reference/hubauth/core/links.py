@@ -69,6 +69,8 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
     t.cite("LINK-3")
     if pending.purpose is Purpose.SELF_REGISTER:
         t.node_id, t.credential = answer.node_id, answer.credential
+        if authority.is_here(t):
+            perms.rebuild_roster(t)
     t.parent_node = frame.source
     t.parent_present = True
     if t.policy.has_perms and not authority.is_here(t):
@@ -125,8 +127,8 @@ def on_policy_changed(t: Transition, changed: PolicyChanged) -> None:
     t.node_id = new.node_id or t.node_id
     t.credential = new.credential or t.credential
     _apply_provisioned(t, old, new)
+    perms.rebuild_roster(t)
     if authority.is_here(t):
-        perms.rebuild_roster(t)
         nodes = perms.changed_grants(old, new)
         if nodes is not None and new.has_perms:
             t.cite("PERM-16")

@@ -183,20 +183,17 @@ def is_authority(policy: Policy, node_id: int) -> bool:
     return policy.authority == node_id if policy.authority else not policy.has_parent
 
 
-def initial_state(policy: Policy) -> State:
-    """A hub that has never run, with what its configuration provisions."""
-    whitelist = Map({binding.device_id: entry_of(policy, binding) for binding in policy.verified_here})
-    index = Index()
-    if is_authority(policy, policy.node_id):
-        named = policy.named_nodes
-        of_role: dict[str, OrderedIds] = {}
-        for node_id in sorted(named):
-            role = policy.role_of(node_id)
-            of_role[role] = of_role.get(role, EMPTY).add(node_id)
-        index = Index(roster=OrderedIds.of(named), roster_of_role=Map(of_role))
-    return State(node_id=policy.node_id, credential=policy.credential, whitelist=whitelist, index=index)
-
-
 def entry_of(policy: Policy, binding: Provisioned) -> Entry:
     """The whitelist entry of a provisioned binding."""
     return Entry(binding.node_id, binding.credential, "auth.assist" in policy.resolve(binding.node_id).perms)
+
+
+def subject_of(pending: Pending) -> Subject | None:
+    """What a later revoke, invalidation or answer will look a pending request up by."""
+    if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY):
+        return pending.device_id
+    if pending.purpose in (Purpose.PERMS, Purpose.HELD):
+        return pending.node_id
+    if pending.purpose is Purpose.REVOKE:
+        return (pending.node_id, pending.device_id)
+    return None

@@ -22,7 +22,7 @@ class _Branch:
     count: int
 
 
-_Node: TypeAlias = "tuple[int, ...] | _Branch"
+_Node: TypeAlias = tuple[int, ...] | _Branch
 
 
 def _count(node: _Node) -> int:

@@ -2,9 +2,8 @@
 
 from itertools import islice
 
-from immutables import Map
-
 from hubauth.core import authority
+from hubauth.core.indexes import by_role, listed_roles
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     NO_GRANT,
@@ -193,11 +192,6 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 
 def rebuild_roster(t: Transition) -> None:
-    """List every existing node anew: the authority's roles were configured differently."""
-    existing = {registration.node_id for registration in t.registry.values()} | t.policy.named_nodes | {t.node_id}
-    t.roster = OrderedIds.of(existing)
-    of_role: dict[str, OrderedIds] = {}
-    for node_id in t.roster:
-        role = t.policy.role_of(node_id)
-        of_role[role] = of_role.get(role, EMPTY).add(node_id)
-    t.roster_of_role = Map(of_role)
+    """List every existing node anew: this hub has become the authority, or its roles changed."""
+    listed = listed_roles(t.policy, t.node_id, t.registry, t.perms)
+    t.roster, t.roster_of_role = OrderedIds.of(listed), by_role(listed)

@@ -23,6 +23,7 @@ from hubauth.core.model import (
     Session,
     State,
     Subject,
+    subject_of,
 )
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, StartTimer
@@ -258,7 +259,7 @@ class Transition:
         self._put("pending", msg_id, pending)
         if pending.asker is not None:
             self.waiting = _enlist(self.waiting, pending.asker, msg_id)
-        subject = _subject(pending)
+        subject = subject_of(pending)
         if subject is not None:
             self.asking = _enlist(self.asking, subject, msg_id)
         if pending.purpose is Purpose.DISMISS:
@@ -277,7 +278,7 @@ class Transition:
         pending: Pending = self._delete("pending", msg_id)
         if pending.asker is not None:
             self.waiting = _strike(self.waiting, pending.asker, msg_id)
-        subject = _subject(pending)
+        subject = subject_of(pending)
         if subject is not None:
             self.asking = _strike(self.asking, subject, msg_id)
         if pending.purpose is Purpose.DISMISS:
@@ -316,17 +317,6 @@ class Transition:
     def strike_off(self, node_id: int, role: str) -> None:
         self.roster = self.roster.discard(node_id)
         self.roster_of_role = _strike(self.roster_of_role, role, node_id)
-
-
-def _subject(pending: Pending) -> Subject | None:
-    """What a later revoke, invalidation or answer will look a pending request up by."""
-    if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY):
-        return pending.device_id
-    if pending.purpose in (Purpose.PERMS, Purpose.HELD):
-        return pending.node_id
-    if pending.purpose is Purpose.REVOKE:
-        return (pending.node_id, pending.device_id)
-    return None
 
 
 def _has_timer(pending: Pending) -> bool:

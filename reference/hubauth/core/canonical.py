@@ -1,0 +1,174 @@
+"""The canonical encoding of a state, and a digest that is kept up to date by each step's changes.
+
+A state is a set of entries, each one compact JSON array ``[table, key, value]``; its encoding is those
+entries as sorted lines. The digest of a table is the sum modulo 2^256 of the SHA-256 of its entries, so it
+does not depend on their order and one changed entry costs one subtraction and one addition. The digest
+of a state is the SHA-256 over the tables' sums. Derived indexes are not part of it.
+
+It finds differences between honest implementations; it is not meant to withstand an attacker who chooses entries.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from attrs import evolve, fields, frozen
+from immutables import Map
+
+from hubauth.core.indexes import derive_index
+from hubauth.core.messages import Action, Frame, Grant, Major, PermsInvalidate, Revoke
+from hubauth.core.model import Entry, Neighbour, Pending, Purpose, Registration, Route, Session, State
+from hubauth.core.policy import Policy
+from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
+
+TABLES = ("hub", *STATE_FIELDS[len(SCALARS) :])
+_MODULUS = 1 << 256
+_PLAIN = (str, int, bool, float, type(None))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can say it: attrs values by their fields, maps as sorted pairs, enums by value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Map):
+        pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
+        return sorted(pairs, key=msgspec.json.encode)
+    if isinstance(value, Revoke | PermsInvalidate):
+        return [value.action.value, *_field_values(value)]
+    return _field_values(value)
+
+
+def _field_values(value: Any) -> list[Any]:
+    return [_plain(getattr(value, attribute.name)) for attribute in fields(type(value))]
+
+
+def encode_entry(table: str, key: Any, value: Any) -> bytes:
+    """One entry as compact JSON. A link without a session is stored as ``false``."""
+    return msgspec.json.encode((table, _plain(key), _plain(value)))
+
+
+def _entries(state: State) -> Iterator[tuple[str, Any, Any]]:
+    for name in SCALARS:
+        yield "hub", name, getattr(state, name)
+    for table in TABLES[1:]:
+        for key, value in getattr(state, table).items():
+            yield table, key, False if value is None else value
+
+
+def encode_state(state: State) -> bytes:
+    """The whole state, byte-equal for equal states in any process and on any machine."""
+    return b"\n".join(sorted(encode_entry(*entry) for entry in _entries(state)))
+
+
+@frozen
+class Digest:
+    """The running sums, one per table."""
+
+    sums: tuple[int, ...]
+
+    def hex(self) -> str:
+        """The digest of the state."""
+        return sha256(b"".join(part.to_bytes(32, "big") for part in self.sums)).hexdigest()
+
+
+def _hash(table: str, key: Any, value: Any) -> int:
+    return int.from_bytes(sha256(encode_entry(table, key, value)).digest(), "big")
+
+
+def digest_of(state: State) -> Digest:
+    """The digest from nothing: costs as much as the state is large."""
+    sums = dict.fromkeys(TABLES, 0)
+    for table, key, value in _entries(state):
+        sums[table] += _hash(table, key, value)
+    return Digest(tuple(sums[table] % _MODULUS for table in TABLES))
+
+
+def advance(digest: Digest, done: Step) -> Digest:
+    """The digest after a step: costs as much as the step changed."""
+    if not done.changes:
+        return digest
+    sums = dict(zip(TABLES, digest.sums, strict=True))
+    for table, key, old, new in done.changes:
+        if key == ALL and isinstance(old, Map):
+            sums[table] = 0
+            continue
+        if old is not None or table == "hub":
+            sums[table] -= _hash(table, key, old)
+        if new is not None or table == "hub":
+            sums[table] += _hash(table, key, new)
+    return Digest(tuple(sums[table] % _MODULUS for table in TABLES))
+
+
+# Reading a state back
+
+
+_VALUES: dict[str, Any] = {
+    "links": Session,
+    "registry": Registration,
+    "whitelist": Entry,
+    "directory": Route,
+    "perms": Grant,
+    "beaten": str,
+}
+
+
+def _value(kind: Any, plain: Any) -> Any:
+    if kind is str:
+        return plain
+    converted = [tuple(item) if isinstance(item, list) else item for item in plain]
+    return kind(*converted)
+
+
+def _message(plain: list[Any]) -> Revoke | PermsInvalidate:
+    action, *values = plain
+    if action == Revoke.action.value:
+        return Revoke(*values)
+    node_ids, reason, refresh = values
+    return PermsInvalidate(tuple(node_ids), reason, refresh)
+
+
+def _pending(plain: list[Any]) -> Pending:
+    values = dict(zip((attribute.name for attribute in fields(Pending)), plain, strict=True))
+    values["purpose"] = Purpose(values["purpose"])
+    values["action"] = Action(values["action"])
+    if values["held"] is not None:
+        body, major, *rest = values["held"]
+        values["held"] = Frame(_message(body), Major(major), *rest)
+    return Pending(**values)
+
+
+def _neighbour(plain: list[Any]) -> Neighbour:
+    sent, handled, owed = plain
+    return Neighbour(sent, handled, Map({Revoke(*revoke[1:]): tuple(about) for revoke, about in owed}))
+
+
+def decode_state(policy: Policy, encoded: bytes) -> State:
+    """The state of an encoding, its indexes rebuilt. Raises ValueError if it is not one."""
+    scalars: dict[str, Any] = {}
+    tables: dict[str, dict[Any, Any]] = {table: {} for table in TABLES[1:]}
+    try:
+        for line in encoded.split(b"\n"):
+            table, key, plain = msgspec.json.decode(line)
+            if table == "hub":
+                scalars[key] = tuple(plain) if isinstance(plain, list) else plain
+            elif table == "pending":
+                tables[table][key] = _pending(plain)
+            elif table == "neighbours":
+                tables[table][key] = _neighbour(plain)
+            elif plain is False:
+                tables[table][key] = None
+            else:
+                tables[table][key] = _value(_VALUES[table], plain)
+        if set(scalars) != set(SCALARS):
+            raise ValueError("the hub's own fields are not complete")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError) as problem:
+        raise ValueError(f"not an encoded state: {problem}") from problem
+    content: dict[str, Any] = {table: Map(entries) for table, entries in tables.items()}
+    state = State(**scalars, **content)
+    return evolve(state, index=derive_index(policy, state))
