@@ -10,14 +10,16 @@ from hubauth.core import presence, revoke
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
+    NO_GRANT,
     Answer,
     AssistAuthenticate,
     AssistQueryCredential,
     Authenticate,
+    Grant,
     Reason,
 )
 from hubauth.core.model import Entry, Pending, Purpose, Route
-from hubauth.core.perms import decide_hub, known_grant, learn
+from hubauth.core.perms import decide_hub, known_grant
 from hubauth.core.policy import Assist
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
@@ -45,20 +47,19 @@ def on_authenticate(t: Transition, received: Received, message: Authenticate) ->
         refuse(t, received, Reason.NOT_ADMITTED, "AUTH-2")
 
 
-def admit(t: Transition, pending: Pending, entry: Entry) -> None:
-    """Store, bind and answer: the only way into a session."""
+def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT) -> None:
+    """Store, bind and answer: the only way into a session. ``told`` is what another hub said of the node."""
     link = pending.asker
     assert link is not None
     known = t.links[link]
     was_hub_link = known is not None and known.is_hub and known.node_id == entry.node_id
-    grant = known_grant(t, entry.node_id)
+    grant = known_grant(t, entry.node_id) or (told if told.role else None)
     is_hub = decide_hub(t, grant, entry.is_hub)
     t.put_entry(pending.device_id, entry if entry.is_hub == is_hub else evolve(entry, is_hub=is_hub))
     presence.bind(t, link, pending.device_id, entry.node_id, is_hub)
     if t.policy.has_perms:
         t.cite("AUTH-17")
-    about = {} if grant is None else {"grant": grant}
-    settle(t, pending, Reason.OK, node_id=entry.node_id, credential=entry.credential, **about)
+    settle(t, pending, Reason.OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT)
     if is_hub and not was_hub_link:
         revoke.welcome(t, entry.node_id)
 
@@ -98,7 +99,6 @@ def _search_for_device(t: Transition, received: Received, message: Authenticate)
         way,
         device_id=message.device_id,
         credential=message.credential,
-        epoch=t.perms_epoch,
     )
     if query:
         ask(t, AssistQueryCredential(message.device_id), about)
@@ -137,9 +137,8 @@ def on_assist_authenticate(t: Transition, received: Received, message: AssistAut
         refuse(t, received, Reason.NOT_ADMITTED)
         return
     follow_answer(t, received.link, entry.node_id, message.device_id)
-    grant = known_grant(t, entry.node_id)
-    about = {} if grant is None else {"grant": grant}
-    answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential, **about)
+    grant = known_grant(t, entry.node_id) or NO_GRANT
+    answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential, grant=grant)
 
 
 def on_query_credential(t: Transition, received: Received, message: AssistQueryCredential) -> None:
@@ -181,8 +180,7 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
             settle(t, pending, Reason.NOT_ADMITTED)
             return
     t.cite("AUTH-12")
-    learn(t, pending, answer.node_id, answer.grant)
-    admit(t, pending, Entry(answer.node_id, pending.credential))
+    admit(t, pending, Entry(answer.node_id, pending.credential), answer.grant)
 
 
 def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:

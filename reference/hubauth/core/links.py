@@ -8,7 +8,7 @@ from hubauth.core.messages import Answer, Authenticate, Frame, Major, PermsInval
 from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, entry_of
 from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.policy import Policy, Provisioned
-from hubauth.core.talk import settle
+from hubauth.core.talk import give_up
 from hubauth.core.transition import Transition
 
 
@@ -103,14 +103,11 @@ def on_timer(t: Transition, fired: TimerFired) -> None:
     t.take_pending(fired.timer, fired=True)
     if pending.purpose in (Purpose.SELF_REGISTER, Purpose.SELF_AUTHENTICATE):
         _try_again(t)
-    elif pending.purpose is Purpose.HELD:
-        t.cite("TRUST-7")
-        settle(t, pending, Reason.FORBIDDEN)
     elif pending.purpose is Purpose.REVOKE:
         t.cite("REV-18")
     else:
         t.cite("TIME-2")
-        settle(t, pending, Reason.UNREACHABLE)
+        give_up(t, pending)
 
 
 # Configuration

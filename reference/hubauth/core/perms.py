@@ -47,14 +47,14 @@ def decide_hub(t: Transition, grant: Grant | None, before: bool) -> bool:
     return is_hub_grant(grant)
 
 
-def learn(t: Transition, pending: Pending, node_id: int, grant: Grant) -> bool:
-    """Cache a grant that came with an answer, unless it was invalidated meanwhile; whether it may be used."""
+def learn(t: Transition, pending: Pending, grant: Grant) -> bool:
+    """Cache an answer about permissions, unless they were invalidated meanwhile; whether it may be used."""
     if pending.stale or pending.epoch != t.perms_epoch:
         t.cite("PERM-5")
         return False
-    if t.policy.has_perms and grant.role and not t.policy.names_role(node_id) and not authority.is_here(t):
-        t.cite("PERM-4" if pending.purpose in (Purpose.PERMS, Purpose.HELD) else "PERM-17")
-        t.put_perms(node_id, grant)
+    if not t.policy.names_role(pending.node_id) and not authority.is_here(t):
+        t.cite("PERM-4")
+        t.put_perms(pending.node_id, grant)
     return True
 
 
@@ -83,7 +83,7 @@ def on_perms_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     """Somebody nearer to the authority has answered."""
     grant = answer.grant if answer.reason is Reason.OK else NO_GRANT
     if answer.reason is Reason.OK:
-        learn(t, pending, pending.node_id, grant)
+        learn(t, pending, grant)
     settle(t, pending, answer.reason, grant=grant)
 
 

@@ -12,11 +12,10 @@ from hubauth.core.messages import (
     Frame,
     Major,
     Offline,
-    Reason,
 )
 from hubauth.core.model import Pending, Purpose, Route, Session
 from hubauth.core.outputs import Send
-from hubauth.core.talk import send_request, settle
+from hubauth.core.talk import give_up, send_request
 from hubauth.core.transition import Transition
 
 
@@ -125,7 +124,7 @@ def fail_asked(t: Transition, link: Link) -> None:
     """What was asked of this neighbour will not be answered: tell whoever waits."""
     for msg_id in sorted(msg_id for msg_id, pending in t.pending.items() if pending.asked == link):
         t.cite("LINK-6")
-        settle(t, t.take_pending(msg_id), Reason.UNREACHABLE)
+        give_up(t, t.take_pending(msg_id))
 
 
 def on_announcement(t: Transition, received: Received, message: AssistAuthenticate) -> None:

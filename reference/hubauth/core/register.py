@@ -12,7 +12,6 @@ from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Received
 from hubauth.core.messages import MAX_NODE_ID, Answer, AssistRegister, Grant, Reason, Register, Revoke
 from hubauth.core.model import Entry, Pending, Purpose, Registration
-from hubauth.core.perms import learn
 from hubauth.core.policy import Reregister
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
@@ -58,8 +57,7 @@ def on_register_answer(t: Transition, pending: Pending, answer: Answer) -> None:
         settle(t, pending, Reason.UNREACHABLE if answer.reason is Reason.OK else answer.reason)
         return
     t.cite("REG-6")
-    learn(t, pending, answer.node_id, answer.grant)
-    admit(t, pending, Entry(answer.node_id, answer.credential))
+    admit(t, pending, Entry(answer.node_id, answer.credential), answer.grant)
 
 
 def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose) -> None:
@@ -71,7 +69,7 @@ def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose
         refuse(t, received, Reason.UNREACHABLE)
         return
     t.cite("REG-5" if purpose is Purpose.REGISTER else "REG-8")
-    about = waiting_for(received, purpose, way, device_id=device_id, epoch=t.perms_epoch)
+    about = waiting_for(received, purpose, way, device_id=device_id)
     ask(t, AssistRegister(device_id), about)
 
 

@@ -212,7 +212,7 @@ def _resume(t: Transition, pending: Pending, answer: Answer) -> None:
     """A held request goes on, now that its originator's permissions are known."""
     assert pending.held is not None and pending.asker is not None
     session = t.links.get(pending.asker)
-    usable = answer.reason is Reason.OK and perms.learn(t, pending, pending.node_id, answer.grant)
+    usable = answer.reason is Reason.OK and perms.learn(t, pending, answer.grant)
     if session is None or session.node_id != pending.node_id or not usable:
         t.cite("TRUST-7")
         settle(t, pending, Reason.FORBIDDEN)

@@ -114,5 +114,16 @@ def settle(
     """Answer whoever waits for a pending request."""
     if pending.asker is None or pending.asker not in t.links:
         return
-    answer = Answer(pending.action, reason, pending.device_id, node_id or pending.node_id, credential, grant)
+    about = pending if pending.held is None else pending.held.body
+    device_id, subject = getattr(about, "device_id", ""), getattr(about, "node_id", 0)
+    answer = Answer(pending.action, reason, device_id, node_id or subject, credential, grant)
     reply(t, pending.asker, pending.msg_id, pending.trace_id, answer)
+
+
+def give_up(t: Transition, pending: Pending) -> None:
+    """Nobody will answer a pending request: tell whoever waits for it."""
+    if pending.purpose is Purpose.HELD:
+        t.cite("TRUST-7")
+        settle(t, pending, Reason.FORBIDDEN)
+    else:
+        settle(t, pending, Reason.UNREACHABLE)

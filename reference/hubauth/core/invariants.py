@@ -1,0 +1,236 @@
+"""What is always true of one hub. Each invariant says what it found; an empty list means it holds.
+
+``STATE_INVARIANTS`` look at a state, ``STEP_INVARIANTS`` at a state, what happened, and the step that followed.
+Their names are shared with the TLA+ model and the traces.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeAlias
+
+from attrs import astuple
+
+from hubauth.core.indexes import derive_index
+from hubauth.core.inputs import PARENT, Input, Link, OperatorInvalidate, Received
+from hubauth.core.messages import Action, Answer, AssistOffline, PermsInvalidate, Reason, Revoke
+from hubauth.core.model import Purpose, State
+from hubauth.core.outputs import Send
+from hubauth.core.policy import Policy, Trust
+from hubauth.core.transition import Step
+
+Findings: TypeAlias = list[str]
+StateInvariant: TypeAlias = Callable[[Policy, State], Findings]
+StepInvariant: TypeAlias = Callable[[Policy, State, Input, Step], Findings]
+
+
+def unique_node_ids(policy: Policy, state: State) -> Findings:
+    """No node id belongs to two devices, nor to a device and to the configuration at once."""
+    counted = Counter(registration.node_id for registration in state.registry.values())
+    found = [f"node {node_id} was given out {times} times" for node_id, times in counted.items() if times > 1]
+    return found + [f"node {state.node_id} is this hub's own"] * (state.node_id in counted)
+
+
+def one_to_one_binding(policy: Policy, state: State) -> Findings:
+    """Registry, whitelist and directory agree on which device has which node."""
+    found: Findings = []
+    nodes: dict[str, int] = {binding.device_id: binding.node_id for binding in policy.provisioned}
+    pairs = [
+        *((device_id, registration.node_id) for device_id, registration in state.registry.items()),
+        *((device_id, entry.node_id) for device_id, entry in state.whitelist.items()),
+        *((route.device_id, node_id) for node_id, route in state.directory.items()),
+    ]
+    devices: dict[int, str] = {node_id: device_id for device_id, node_id in nodes.items()}
+    for device_id, node_id in pairs:
+        if nodes.setdefault(device_id, node_id) != node_id:
+            found.append(f"{device_id} is both node {nodes[device_id]} and node {node_id}")
+        if devices.setdefault(node_id, device_id) != device_id:
+            found.append(f"node {node_id} is both {devices[node_id]} and {device_id}")
+    return found
+
+
+def registry_holds_no_credential(policy: Policy, state: State) -> Findings:
+    """A registration is a node id and a flag, nothing that could be a secret."""
+    return [
+        f"the registration of {device_id} holds more than node id and flag"
+        for device_id, registration in state.registry.items()
+        if not all(isinstance(value, int) for value in astuple(registration))
+    ]
+
+
+def session_implies_whitelist(policy: Policy, state: State) -> Findings:
+    """Whoever has a session has an entry that says the same."""
+    if policy.trust is Trust.OPEN:
+        return []
+    found: Findings = []
+    for link, session in state.links.items():
+        if session is None:
+            continue
+        entry = state.whitelist.get(session.device_id)
+        if entry is None or (entry.node_id, entry.is_hub) != (session.node_id, session.is_hub):
+            found.append(f"link {link} has a session of {session.device_id} without an entry")
+    return found
+
+
+def credentials_never_cached_upstream(policy: Policy, state: State) -> Findings:
+    """What a hub relays for others leaves no credential behind."""
+    return [
+        f"pending request {msg_id} of another hub holds a credential"
+        for msg_id, pending in state.pending.items()
+        if pending.purpose is Purpose.RELAY and (pending.credential or pending.held is not None)
+    ]
+
+
+def indexes_agree(policy: Policy, state: State) -> Findings:
+    """The derived tables are what deriving them anew gives."""
+    derived = derive_index(policy, state)
+    return [
+        f"index {name} is {getattr(state.index, name)}, should be {getattr(derived, name)}"
+        for name in (attribute.name for attribute in type(derived).__attrs_attrs__)
+        if getattr(state.index, name) != getattr(derived, name)
+    ]
+
+
+STATE_INVARIANTS: dict[str, StateInvariant] = {
+    "UniqueNodeIds": unique_node_ids,
+    "OneToOneBinding": one_to_one_binding,
+    "RegistryHoldsNoCredential": registry_holds_no_credential,
+    "SessionImpliesWhitelist": session_implies_whitelist,
+    "CredentialsNeverCachedUpstream": credentials_never_cached_upstream,
+    "IndexesAgree": indexes_agree,
+}
+
+
+def node_ids_never_reused(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """The allocator only moves up, and a registration never goes away or changes its node."""
+    found: Findings = []
+    if done.state.next_node_id < before.next_node_id:
+        found.append(f"the allocator went back from {before.next_node_id} to {done.state.next_node_id}")
+    for table, device_id, old, new in done.changes:
+        if table != "registry":
+            continue
+        if new is None or (old is not None and old.node_id != new.node_id):
+            found.append(f"{device_id} lost node {old.node_id}")
+        if old is None and new.node_id < before.next_node_id:
+            found.append(f"{device_id} was given node {new.node_id} again")
+    return found
+
+
+def late_offline_keeps_new_route(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """A child hub's report changes no route that does not lead through that child."""
+    if not isinstance(happened, Received) or happened.link == PARENT:
+        return []
+    body, session = happened.frame.body, before.links.get(happened.link)
+    if not isinstance(body, AssistOffline) or session is None:
+        return []
+    route = before.directory.get(body.node_id)
+    if route is None or route.via == session.node_id or done.state.directory.get(body.node_id) == route:
+        return []
+    return [f"a report through node {session.node_id} changed the route of node {body.node_id} via {route.via}"]
+
+
+def no_answer_without_request(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """Every answer goes to a link that asked with that MsgID and was waiting."""
+    asked: set[tuple[Link, int]] = {
+        (pending.asker, pending.msg_id) for pending in before.pending.values() if pending.asker is not None
+    }
+    if isinstance(happened, Received):
+        asked.add((happened.link, happened.frame.msg_id))
+    return [
+        f"link {output.link} is answered about {output.frame.body.action} it did not ask for"
+        for output in done.outputs
+        if isinstance(output, Send)
+        and isinstance(output.frame.body, Answer)
+        and (output.link, output.frame.msg_id) not in asked
+        and not _routed_revoke_answer(before, output)
+    ]
+
+
+def _routed_revoke_answer(before: State, output: Send) -> bool:
+    """Answers to revokes travel through hubs that asked nothing; only at a device must they match."""
+    session = before.links.get(output.link)
+    is_hub = output.link == PARENT or (session is not None and session.is_hub)
+    return is_hub and isinstance(output.frame.body, Answer) and output.frame.body.action is Action.REVOKE
+
+
+def invalidated_perms_not_served(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """After an invalidation nothing older is cached, and an older answer on its way will not be."""
+    after = done.state
+    message = _invalidation(happened)
+    if message is not None and "PERM-12" in done.rules:
+        if not message.node_ids:
+            return ["the cache was not emptied"] if after.perms else []
+        return [f"node {node_id} is still cached" for node_id in message.node_ids if node_id in after.perms]
+    if not isinstance(happened, Received):
+        return []
+    pending = before.pending.get(happened.frame.msg_id)
+    if pending is None or not isinstance(happened.frame.body, Answer) or pending.asked != happened.link:
+        return []
+    outdated = pending.stale or pending.epoch != before.perms_epoch
+    newly = [key for table, key, _, new in done.changes if table == "perms" and new is not None]
+    return [f"an outdated answer put node {node_id} into the cache" for node_id in newly if outdated]
+
+
+def _invalidation(happened: Input) -> PermsInvalidate | None:
+    if isinstance(happened, OperatorInvalidate):
+        return happened.invalidate
+    if isinstance(happened, Received) and isinstance(happened.frame.body, PermsInvalidate):
+        return happened.frame.body
+    return None
+
+
+def unauthenticated_sees_only_register_and_auth(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """A child link without a session gets answers to register and authenticate, and refusals."""
+    found: Findings = []
+    for output in done.outputs:
+        if not isinstance(output, Send) or output.link == PARENT:
+            continue
+        if before.links.get(output.link) is not None or done.state.links.get(output.link) is not None:
+            continue
+        body = output.frame.body
+        entrance = isinstance(body, Answer) and body.action in (Action.REGISTER, Action.AUTHENTICATE)
+        refusal = isinstance(body, Answer) and body.reason in (Reason.FORBIDDEN, Reason.INVALID_REQUEST)
+        if not entrance and not refusal:
+            found.append(f"link {output.link} without a session was sent {body!r}")
+    return found
+
+
+def revoke_never_reaches_devices(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """A revoke may carry a credential: it goes to hubs only."""
+    return [
+        f"link {output.link} is no hub link and was sent a revoke"
+        for output in done.outputs
+        if isinstance(output, Send)
+        and isinstance(output.frame.body, Revoke)
+        and output.link != PARENT
+        and not _is_hub_link(before, output.link)
+        and not _is_hub_link(done.state, output.link)
+    ]
+
+
+def _is_hub_link(state: State, link: Link) -> bool:
+    session = state.links.get(link)
+    return session is not None and session.is_hub
+
+
+STEP_INVARIANTS: dict[str, StepInvariant] = {
+    "NodeIdsNeverReused": node_ids_never_reused,
+    "LateOfflineKeepsNewRoute": late_offline_keeps_new_route,
+    "NoAnswerWithoutRequest": no_answer_without_request,
+    "InvalidatedPermsNotServed": invalidated_perms_not_served,
+    "UnauthenticatedSeesOnlyRegisterAndAuth": unauthenticated_sees_only_register_and_auth,
+    "RevokeNeverReachesDevices": revoke_never_reaches_devices,
+}
+
+
+def check_state(policy: Policy, state: State) -> Findings:
+    """Everything that is wrong with a state, each line led by the invariant's name."""
+    return [f"{name}: {line}" for name, invariant in STATE_INVARIANTS.items() for line in invariant(policy, state)]
+
+
+def check_step(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """Everything that is wrong with a step, each line led by the invariant's name."""
+    return [
+        f"{name}: {line}"
+        for name, invariant in STEP_INVARIANTS.items()
+        for line in invariant(policy, before, happened, done)
+    ]
