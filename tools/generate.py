@@ -6,7 +6,6 @@ from what would be written.
 
 import argparse
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +16,6 @@ from tools.catalogue import ROOT
 GENERATORS = ("tools.seed_coverage", "tools.schemas")
 """Modules with a ``render() -> dict[str, str]``: path below the repository -> content."""
 
-OPTIONAL = frozenset({"tools.schemas"})
-"""Generators that may be missing."""
-
 Render = Callable[[], dict[str, str]]
 
 
@@ -27,8 +23,6 @@ def render_all() -> dict[str, str]:
     """What every generated file should hold. Two generators must not claim one file."""
     files: dict[str, str] = {}
     for name in GENERATORS:
-        if name in OPTIONAL and importlib.util.find_spec(name) is None:
-            continue
         render = cast(Render, importlib.import_module(name).render)
         for path, content in render().items():
             if path in files:

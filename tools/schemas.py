@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import msgspec
+
 from hubauth.core.messages import CODES, Reason
 from hubauth.core.policy import Dialect
 from hubauth.wire.dialects import CODECS

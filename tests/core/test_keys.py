@@ -1,11 +1,12 @@
 """The documents' configuration keys."""
 
 import pytest
-from hubauth.core.keys import Parsed, Problem, read_keys
-from hubauth.core.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 from immutables import Map
+
+from hubauth.core.keys import Parsed, Problem, read_keys
+from hubauth.core.policy import Policy
 
 BASE = Policy(node_id=1, default_role="guest")
 KNOWN = ("auth.default_role", "auth.default_perms", "auth.node_roles", "auth.role_perms", "authority.node_id")

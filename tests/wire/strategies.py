@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hypothesis import strategies as st
+
 from hubauth.core.messages import (
     MAX_DEVICE_ID_BYTES,
     MAX_NODE_ID,
@@ -17,7 +19,6 @@ from hubauth.core.messages import (
 )
 from hubauth.wire.dialects.codec import Codec, Form
 from hubauth.wire.dialects.fields import MAX_CREDENTIAL, MAX_TEXT
-from hypothesis import strategies as st
 
 UINT8 = st.integers(0, 2**8 - 1)
 UINT32 = st.integers(0, MAX_NODE_ID)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from hubauth.core.messages import (
     Action,
     Answer,

@@ -2,6 +2,10 @@
 
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.wire.strategies import UINT32, frames
+
 from hubauth.core.messages import Frame, Major
 from hubauth.wire.header import (
     Header,
@@ -11,10 +15,6 @@ from hubauth.wire.header import (
     encode_v1,
     encode_v2,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from tests.wire.strategies import UINT32, frames
 
 FRAME = Frame(
     b"",

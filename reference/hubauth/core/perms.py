@@ -23,6 +23,10 @@ from hubauth.core.talk import answer_to, ask, refuse, reply, send_request, settl
 from hubauth.core.transition import Transition
 
 MAX_PAGE = 1000
+MAX_PAGE_BYTES = 60_000
+"""A payload of SubProto 2 is at most 64 KiB."""
+MAX_NAMED = 4000
+"""Node ids that fit one invalidation."""
 
 
 def known_grant(t: Transition, node_id: int) -> Grant | None:
@@ -115,8 +119,8 @@ def on_list_roles(t: Transition, received: Received, message: ListRoles) -> None
     here = authority.is_here(t)
     listed = t.roster_of_role.get(message.role, EMPTY) if message.role else t.roster
     total, page = select_page(listed, message.node_ids, message.offset, message.limit)
-    roles = tuple(RoleOfNode(node_id, t.policy.resolve(node_id) if here else t.perms[node_id]) for node_id in page)
-    answer = Answer(Action.LIST_ROLES, Reason.OK, total=total, roles=roles)
+    rows = [RoleOfNode(node_id, t.policy.resolve(node_id) if here else t.perms[node_id]) for node_id in page]
+    answer = Answer(Action.LIST_ROLES, Reason.OK, total=total, roles=_fitting(t, rows))
     reply(t, received.link, received.frame.msg_id, received.frame.trace_id, answer)
 
 
@@ -127,6 +131,18 @@ def select_page(listed: OrderedIds, wanted: tuple[int, ...], offset: int, limit:
         kept = [node_id for node_id in sorted(set(wanted)) if node_id in listed]
         return len(kept), kept[offset : offset + size]
     return len(listed), list(islice(listed.page(offset), size))
+
+
+def _fitting(t: Transition, rows: list[RoleOfNode]) -> tuple[RoleOfNode, ...]:
+    """As many rows as one frame can hold, counting generously what JSON adds to each."""
+    left = MAX_PAGE_BYTES
+    for count, row in enumerate(rows):
+        names = (row.grant.role, *row.grant.perms)
+        left -= 64 + sum(2 * len(name.encode()) + 3 for name in names)
+        if left < 0:
+            t.cite("PERM-17")
+            return tuple(rows[: max(count, 1)])
+    return tuple(rows)
 
 
 # perms_invalidate
@@ -173,6 +189,9 @@ def invalidate(t: Transition, message: PermsInvalidate, came_from: Link | None) 
 
 
 def pass_down(t: Transition, message: PermsInvalidate, came_from: Link | None) -> None:
+    """To every child hub but the sender."""
+    if not t.policy.has_perms:
+        return
     for node_id in sorted(t.neighbours):
         link = t.hub_link(node_id)
         if link is not None and link != came_from:
@@ -188,7 +207,8 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
     if old.grant_of_role(old.default_role) != new.grant_of_role(new.default_role):
         return ()
     named = old.named_nodes | new.named_nodes
-    return tuple(sorted(node_id for node_id in named if old.resolve(node_id) != new.resolve(node_id))) or None
+    changed = sorted(node_id for node_id in named if old.resolve(node_id) != new.resolve(node_id))
+    return () if len(changed) > MAX_NAMED else tuple(changed) or None
 
 
 def rebuild_roster(t: Transition) -> None:

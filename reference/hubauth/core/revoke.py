@@ -65,6 +65,9 @@ def finish_revoke(t: Transition, received: Received, message: Revoke, allowed: b
 def on_operator_revoke(t: Transition, command: OperatorRevoke) -> None:
     """The operator of this hub revokes."""
     t.cite("REV-19")
+    if not t.policy.has_presence:
+        t.note("REV-19", "this dialect has no revoke", kind=NoteKind.OPERATOR_ANSWER)
+        return
     _dispatch(t, command.revoke, Frame(command.revoke, target=command.target), t.node_id, None)
 
 

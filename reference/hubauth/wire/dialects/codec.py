@@ -25,7 +25,8 @@ MAX_DEPTH = 32
 _OK = CODES[Reason.OK]
 _SHOWN_CHARACTERS = 40
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+"""A string, also one that never ends. Never backtracks: hostile payloads would make that quadratic."""
 _AS_SQUARE_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
