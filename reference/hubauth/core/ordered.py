@@ -50,16 +50,16 @@ def _add(node: _Node, item: int) -> tuple[_Node, ...]:
         at = bisect_left(node, item)
         if at < len(node) and node[at] == item:
             return (node,)
-        return _halves((*node[:at], item, *node[at:]))
+        return _halves(node[:at] + (item,) + node[at:])
     at = max(bisect_right(node.lowest, item) - 1, 0)
     old = node.children[at]
     new = _add(old, item)
     if len(new) == 1 and new[0] is old:
         return (node,)
-    children = (*node.children[:at], *new, *node.children[at + 1 :])
+    children = node.children[:at] + new + node.children[at + 1 :]
     if len(children) <= _WIDTH:
         # The common case, without visiting the other children.
-        lowest = (*node.lowest[:at], *map(_lowest, new), *node.lowest[at + 1 :])
+        lowest = node.lowest[:at] + tuple(map(_lowest, new)) + node.lowest[at + 1 :]
         return (_Branch(children, lowest, node.count + 1),)
     return (_branch(children[:_FILL]), _branch(children[_FILL:]))
 
@@ -70,17 +70,17 @@ def _discard(node: _Node, item: int) -> _Node | None:
         at = bisect_left(node, item)
         if at == len(node) or node[at] != item:
             return node
-        return (*node[:at], *node[at + 1 :]) or None
+        return node[:at] + node[at + 1 :] or None
     at = max(bisect_right(node.lowest, item) - 1, 0)
     old = node.children[at]
     new = _discard(old, item)
     if new is old:
         return node
     kept: tuple[_Node, ...] = () if new is None else (new,)
-    children = (*node.children[:at], *kept, *node.children[at + 1 :])
+    children = node.children[:at] + kept + node.children[at + 1 :]
     if not children:
         return None
-    lowest = (*node.lowest[:at], *map(_lowest, kept), *node.lowest[at + 1 :])
+    lowest = node.lowest[:at] + tuple(map(_lowest, kept)) + node.lowest[at + 1 :]
     return _Branch(children, lowest, node.count - 1)
 
 

@@ -5,6 +5,8 @@ state. It never outlives the step, so nothing outside can see anything change. A
 here and nowhere else: an index cannot be forgotten, and every change is recorded for the digest.
 """
 
+from collections.abc import Callable
+from operator import attrgetter, is_not
 from typing import Any, TypeAlias
 
 from attrs import evolve, fields, frozen
@@ -50,6 +52,8 @@ class Step:
 STATE_FIELDS = tuple(attribute.name for attribute in fields(State) if attribute.name != "index")
 INDEX_FIELDS = tuple(attribute.name for attribute in fields(Index))
 SCALARS = STATE_FIELDS[: STATE_FIELDS.index("links")]
+_state_values: Callable[[object], tuple[Any, ...]] = attrgetter(*STATE_FIELDS)
+_index_values: Callable[[object], tuple[Any, ...]] = attrgetter(*INDEX_FIELDS)
 
 
 class Transition:
@@ -89,27 +93,25 @@ class Transition:
         self.outputs: list[Output] = []
         self.cited: dict[str, None] = {}
         self.changes: list[Change] = []
-        for name in STATE_FIELDS:
-            setattr(self, name, getattr(state, name))
-        index = state.index
-        for name in INDEX_FIELDS:
-            setattr(self, name, getattr(index, name))
+        for name, value in zip(STATE_FIELDS, _state_values(state), strict=True):
+            setattr(self, name, value)
+        for name, value in zip(INDEX_FIELDS, _index_values(state.index), strict=True):
+            setattr(self, name, value)
 
     def finish(self) -> Step:
         """The step as a value; the very same state if nothing changed."""
         before = self.before
-        for name in SCALARS:
-            old, new = getattr(before, name), getattr(self, name)
-            if old != new:
-                self.changes.append(("hub", name, old, new))
+        old, new = _state_values(before), _state_values(self)
+        if old[: len(SCALARS)] != new[: len(SCALARS)]:
+            changed = zip(SCALARS, old, new, strict=False)
+            self.changes.extend(("hub", name, was, now) for name, was, now in changed if was != now)
         if not self.changes:
             return Step(before, tuple(self.outputs), tuple(self.cited), ())
+        derived = _index_values(self)
         index = before.index
-        if any(getattr(index, name) is not getattr(self, name) for name in INDEX_FIELDS):
-            index = Index(*[getattr(self, name) for name in INDEX_FIELDS])
-        values: list[Any] = [getattr(self, name) for name in STATE_FIELDS]
-        values.append(index)
-        return Step(State(*values), tuple(self.outputs), tuple(self.cited), tuple(self.changes))
+        if any(map(is_not, derived, _index_values(index))):
+            index = Index(*derived)
+        return Step(State(*(*new, index)), tuple(self.outputs), tuple(self.cited), tuple(self.changes))
 
     # Output and evidence
 
