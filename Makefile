@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint types generate check-generated test test-fast bench-core clean
+.PHONY: help setup demo lint types generate check-generated test test-fast bench-core clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -17,6 +17,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+demo: setup ## a tour: a three-level tree of hubs, every step and the rules that decided it
+	$(PY) docs/examples/tour.py
 
 lint: setup ## ruff
 	$(VENV)/bin/ruff check .

@@ -11,6 +11,7 @@ from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     NO_GRANT,
+    Action,
     Answer,
     AssistAuthenticate,
     AssistQueryCredential,
@@ -188,7 +189,9 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     if answer.reason is Reason.OK:
         assert pending.asker is not None
         follow_answer(t, pending.asker, answer.node_id, pending.device_id)
-    if t.policy.has_credentials:
+    if pending.action is Action.ASSIST_REGISTER:
+        t.cite("REG-8")
+    elif t.policy.has_credentials:
         t.cite("AUTH-11")
     settle(t, pending, answer.reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
 
