@@ -11,7 +11,6 @@ from statistics import median
 
 from attrs import evolve, frozen
 from immutables import Map
-from tests.bench.report import save, show
 
 from hubauth.core.canonical import Digest, advance, digest_of
 from hubauth.core.indexes import derive_index, initial_state
@@ -21,6 +20,7 @@ from hubauth.core.model import Entry, Registration, Route, State
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from hubauth.network.tree import credential
+from tests.bench.report import save, show
 
 SMALL, LARGE = 1_000, 1_000_000
 ROUNDS, STEPS = 61, 100

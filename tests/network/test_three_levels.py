@@ -1,13 +1,13 @@
 """root - mid - A and root - B: the stories the protocol exists for."""
 
 from attrs import evolve
-from tests.network.harness import FIRST_NODE, Story, three_level_story
 
 from hubauth.core.inputs import OperatorRevoke, TimerFired
 from hubauth.core.messages import Answer, Authenticate, Frame, GetPerms, Reason, Register, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.network import tree
 from hubauth.network.tree import Way
+from tests.network.harness import FIRST_NODE, Story, three_level_story
 
 MID, LEAF_A, LEAF_B = 2, 3, 4
 

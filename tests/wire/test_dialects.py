@@ -7,7 +7,6 @@ import pytest
 from attrs import evolve, fields_dict
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.strategies import answers, any_answer, json_values, near_messages, requests
 
 from hubauth.core.messages import (
     CODES,
@@ -33,6 +32,7 @@ from hubauth.core.messages import (
 from hubauth.core.policy import Dialect
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import MAX_DEPTH, Codec
+from tests.wire.strategies import answers, any_answer, json_values, near_messages, requests
 
 AUTH, LOGIN, FLAT = CODECS[Dialect.AUTH], CODECS[Dialect.LOGIN], CODECS[Dialect.FLAT]
 codecs = st.sampled_from(list(CODECS.values()))

@@ -6,7 +6,6 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.strategies import answers, frames, requests
 
 from hubauth.core.messages import Answer, Body, Frame, Major, Malformed, Offline, Reason, Register
 from hubauth.core.policy import Dialect
@@ -14,6 +13,7 @@ from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import NotInDialect
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, encode_frame, read_frame
 from hubauth.wire.header import Refused, Version
+from tests.wire.strategies import answers, frames, requests
 
 AUTH = CODECS[Dialect.AUTH]
 SMALL = Limits(auth=40, opaque=60)

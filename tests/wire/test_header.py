@@ -4,7 +4,6 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.wire.strategies import UINT32, frames
 
 from hubauth.core.messages import Frame, Major
 from hubauth.wire.header import (
@@ -15,6 +14,7 @@ from hubauth.wire.header import (
     encode_v1,
     encode_v2,
 )
+from tests.wire.strategies import UINT32, frames
 
 FRAME = Frame(
     b"",

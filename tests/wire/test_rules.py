@@ -3,10 +3,9 @@
 import tomllib
 from pathlib import Path
 
-from tests.wire.exercise import exercised_rules
-
 from hubauth.core.messages import CODES, Reason
 from hubauth.wire.dialects.outcomes import FLAT_WORDINGS, WORDINGS
+from tests.wire.exercise import exercised_rules
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
 FAMILIES = ("WIRE-", "MSG-", "CODE-", "CFG-")

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from tests.wire.strategies import answers, near_messages, requests
-from tests.wire.test_examples import ANSWERS, REQUESTS
-from tools.schemas import render, schema
 
 from hubauth.core.messages import Answer, Major, Malformed, Reason
 from hubauth.core.policy import Dialect
 from hubauth.wire.dialects import CODECS
+from tests.wire.strategies import answers, near_messages, requests
+from tests.wire.test_examples import ANSWERS, REQUESTS
+from tools.schemas import render, schema
 
 VALIDATORS = {dialect: Draft202012Validator(schema(dialect)) for dialect in Dialect}
 
