@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from tools.catalogue import DECISION, Item, Rule, Rules, Seeds, Span, load_rules, load_seeds, parse_span
 from tools.generate import main, render_all, stale_files, write_files
 from tools.seed_coverage import render_coverage

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tools.catalogue import SPEC, load_rules
 
 CITATION = re.compile(r"\[([A-Z]+-[0-9]+(?:,\s[A-Z]+-[0-9]+)*)\]")
