@@ -10,6 +10,7 @@ from hubauth.core import presence, revoke
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
+    CODES,
     NO_GRANT,
     Action,
     Answer,
@@ -24,6 +25,9 @@ from hubauth.core.perms import decide_hub, known_grant
 from hubauth.core.policy import Assist
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
+
+_PASSED_ON = (4001, 4002, 4500)
+"""The codes of a failed search that a device may hear; any other means the assistance failed."""
 
 
 def on_authenticate(t: Transition, received: Received, message: Authenticate) -> None:
@@ -168,8 +172,7 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     """A search that this hub began for its own device is over."""
     if answer.reason is not Reason.OK:
         t.cite("AUTH-19")
-        passes = answer.reason in (Reason.NOT_ADMITTED, Reason.UNREACHABLE, Reason.INTERNAL)
-        settle(t, pending, answer.reason if passes else Reason.UNREACHABLE)
+        settle(t, pending, answer.reason if CODES[answer.reason] in _PASSED_ON else Reason.UNREACHABLE)
         return
     if not answer.node_id or answer.device_id != pending.device_id:
         t.cite("AUTH-19")

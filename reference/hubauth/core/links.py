@@ -4,7 +4,7 @@ from attrs import evolve
 
 from hubauth.core import authority, perms, presence, revoke
 from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
-from hubauth.core.messages import Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
+from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
 from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, entry_of
 from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.policy import Policy, Provisioned
@@ -58,7 +58,7 @@ def _join(t: Transition) -> None:
 
 def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer) -> None:
     """The parent has answered this hub's own registration or authentication."""
-    if answer.reason in (Reason.UNREACHABLE, Reason.INTERNAL):
+    if CODES[answer.reason] in (4002, 4500):
         _try_again(t)
         return
     wrong_node = t.node_id not in (0, answer.node_id) or answer.node_id == 0
