@@ -174,7 +174,7 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
         t.cite("AUTH-19")
         settle(t, pending, answer.reason if CODES[answer.reason] in _PASSED_ON else Reason.UNREACHABLE)
         return
-    if not answer.node_id or answer.device_id != pending.device_id:
+    if not is_usable(t, pending, answer):
         t.cite("AUTH-19")
         settle(t, pending, Reason.UNREACHABLE)
         return
@@ -199,15 +199,24 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     settle(t, pending, answer.reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
 
 
+def is_usable(t: Transition, pending: Pending, answer: Answer) -> bool:
+    """Whether a success names the device that was asked about, and a node that can be its."""
+    node_id, device_id = answer.node_id, answer.device_id
+    if node_id in (0, t.node_id) or device_id != pending.device_id:
+        return False
+    return not presence.contradicts(t, device_id, node_id)
+
+
 def follow_answer(t: Transition, asker: Link, node_id: int, device_id: str) -> None:
     """Where no presence messages exist, a success on its way back to a child hub shows where the device is."""
     session = t.links.get(asker)
-    if t.policy.has_presence or session is None:
+    if t.policy.has_presence or session is None or not session.is_hub:
+        return
+    if node_id in (0, t.node_id, session.node_id) or presence.contradicts(t, device_id, node_id):
         return
     t.cite("AUTH-16")
     own = t.session_of_node(node_id)
     if own is not None:
         t.cite("BIND-3")
         presence.displace(t, own[0])
-    if node_id not in (0, t.node_id):
-        t.put_route(node_id, Route(device_id, session.node_id, online=True))
+    t.put_route(node_id, Route(device_id, session.node_id, online=True))

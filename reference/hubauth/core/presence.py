@@ -18,6 +18,8 @@ from hubauth.core.outputs import Send
 from hubauth.core.talk import give_up, send_request
 from hubauth.core.transition import Transition
 
+_ENTRANCE = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.QUERY)
+
 
 def bind(t: Transition, link: Link, device_id: str, node_id: int, is_hub: bool) -> None:
     """Give ``link`` to a device that was admitted, taking it from wherever the device was."""
@@ -76,6 +78,7 @@ def end_session(t: Transition, link: Link, *, report: bool = True) -> None:
     if session.is_hub:
         lose_hub(t, link, session)
     t.set_session(link, None)
+    forget_needing_session(t, link)
     route = t.directory.get(session.node_id)
     if route is not None and route.online and route.via == session.node_id:
         t.mark_offline(session.node_id)
@@ -111,6 +114,14 @@ def forget_asker(t: Transition, link: Link) -> None:
         t.take_pending(msg_id)
 
 
+def forget_needing_session(t: Transition, link: Link) -> None:
+    """Only a registration or authentication may still be answered on a link without its session."""
+    for msg_id in t.waiting.get(link, ()):
+        if t.pending[msg_id].purpose not in _ENTRANCE:
+            t.cite("LINK-7")
+            t.take_pending(msg_id)
+
+
 def lose_hub(t: Transition, link: Link, session: Session) -> None:
     """A child hub is gone, or is no hub any more: so is everything behind it."""
     for node_id in t.online_via.get(session.node_id, ()):
@@ -118,6 +129,7 @@ def lose_hub(t: Transition, link: Link, session: Session) -> None:
         route = t.mark_offline(node_id)
         report_offline(t, node_id, route.device_id)
     fail_asked(t, link)
+    forget_needing_session(t, link)
 
 
 def fail_asked(t: Transition, link: Link) -> None:
@@ -130,8 +142,9 @@ def fail_asked(t: Transition, link: Link) -> None:
 def on_announcement(t: Transition, received: Received, message: AssistAuthenticate) -> None:
     """A child hub says that a node is with it."""
     sender = t.links[received.link]
-    node_id = message.node_id or _known_node(t, message.device_id)
-    if sender is None or received.link == PARENT or not _plausible(t, node_id, message.device_id):
+    device_id = message.device_id
+    node_id = message.node_id or _known_node(t, device_id)
+    if sender is None or node_id in (0, t.node_id, sender.node_id) or contradicts(t, device_id, node_id):
         t.note("BIND-10", f"announcement of node {node_id} cannot be true", received.link)
         return
     if (received.link, node_id) in t.dismissed:
@@ -142,8 +155,8 @@ def on_announcement(t: Transition, received: Received, message: AssistAuthentica
     if own is not None:
         t.cite("BIND-8")
         displace(t, own[0])
-    point_at(t, node_id, message.device_id, via=sender.node_id)
-    announce(t, node_id, message.device_id)
+    point_at(t, node_id, device_id, via=sender.node_id)
+    announce(t, node_id, device_id)
 
 
 def _known_node(t: Transition, device_id: str) -> int:
@@ -152,11 +165,17 @@ def _known_node(t: Transition, device_id: str) -> int:
     return registration.node_id if registration is not None else t.node_of_device.get(device_id, 0)
 
 
-def _plausible(t: Transition, node_id: int, device_id: str) -> bool:
-    registration = t.registry.get(device_id)
-    if registration is not None and registration.node_id != node_id:
-        return False
-    return node_id not in (0, t.node_id)
+def contradicts(t: Transition, device_id: str, node_id: int) -> bool:
+    """Whether another hub's word for a binding goes against one known here: bindings are for ever."""
+    binding, named = t.policy.provisioned_by_device.get(device_id), t.policy.provisioned_by_node.get(node_id)
+    registration, entry, route = t.registry.get(device_id), t.whitelist.get(device_id), t.directory.get(node_id)
+    nodes = [known.node_id for known in (binding, registration, entry) if known is not None]
+    devices = [known.device_id for known in (named, route) if known is not None]
+    return (
+        any(known != node_id for known in nodes)
+        or any(known != device_id for known in devices)
+        or t.node_of_device.get(device_id, node_id) != node_id
+    )
 
 
 def start_announcing(t: Transition) -> None:

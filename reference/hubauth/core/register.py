@@ -7,7 +7,7 @@ question. The credential is issued with the answer and stored by the direct hub 
 from attrs import evolve
 
 from hubauth.core import authority, revoke
-from hubauth.core.authenticate import admit, follow_answer
+from hubauth.core.authenticate import admit, follow_answer, is_usable
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Received
 from hubauth.core.messages import MAX_NODE_ID, Answer, AssistRegister, Grant, Reason, Register, Revoke
@@ -51,8 +51,8 @@ def on_assist_register(t: Transition, received: Received, message: AssistRegiste
 
 def on_register_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     """The authority has answered for a device of this hub."""
-    complete = answer.node_id and answer.device_id == pending.device_id
-    if answer.reason is not Reason.OK or not complete or bool(answer.credential) != t.policy.has_credentials:
+    complete = is_usable(t, pending, answer) and bool(answer.credential) == t.policy.has_credentials
+    if answer.reason is not Reason.OK or not complete:
         t.cite("REG-14")
         settle(t, pending, Reason.UNREACHABLE if answer.reason is Reason.OK else answer.reason)
         return

@@ -53,8 +53,7 @@ def finish_revoke(t: Transition, received: Received, message: Revoke, allowed: b
     if len(t.waiting.get(received.link, ())) >= t.policy.pending_limit:
         refuse(t, received, Reason.BUSY, "TIME-3")
         return
-    target = received.frame.target
-    if target not in (0, t.node_id) and _way_to_hub(t, target, received.link) is None:
+    if received.frame.target not in (0, t.node_id) and _onward(t, received.frame, received.link) is None:
         refuse(t, received, Reason.UNREACHABLE, "REV-20")
         return
     t.cite("REV-18")
@@ -244,21 +243,23 @@ def _route(t: Transition, target: int, came_from: Link | None) -> Link | None:
     return link if link != came_from else None
 
 
-def _way_to_hub(t: Transition, target: int, came_from: Link | None) -> tuple[Link, int] | None:
-    """The next hop and its neighbour key; None also if the next hop is a device: it must never see a revoke."""
-    link = _route(t, target, came_from)
+def _onward(t: Transition, frame: Frame, came_from: Link | None) -> tuple[Link, int, int] | None:
+    """Next hop, its neighbour key and the hop limit of an addressed revoke; None: it cannot be sent on.
+
+    A next hop that is a device counts as none: it must never see a revoke.
+    """
+    link, hops = _route(t, frame.target, came_from), lower_hop_limit(frame)
     key = _neighbour_at(t, link) if link is not None else None
-    return (link, key) if link is not None and key is not None else None
+    return (link, key, hops) if link is not None and key is not None and hops is not None else None
 
 
 def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link | None) -> None:
     t.cite("REV-3")
-    way = _way_to_hub(t, frame.target, came_from)
-    hops = lower_hop_limit(frame)
-    if way is None or hops is None:
+    way = _onward(t, frame, came_from)
+    if way is None:
         t.note("REV-20", f"no way to hub {frame.target} for a revoke", came_from)
         return
-    link, key = way
+    link, key, hops = way
     neighbour = t.neighbours.get(key, Neighbour())
     t.cite("REV-15")
     t.put_neighbour(key, evolve(neighbour, sent=neighbour.sent + 1))

@@ -138,7 +138,8 @@ def _trust_openly(t: Transition, received: Received, action: Action) -> None:
     if live or registered:
         return
     t.cite("TRUST-5")
-    presence.bind(t, received.link, f"hub:{node_id}", node_id, is_hub=True)
+    device_id = route.device_id if route is not None else f"hub:{node_id}"
+    presence.bind(t, received.link, device_id, node_id, is_hub=True)
     revoke.welcome(t, node_id)
 
 

@@ -218,22 +218,12 @@ class Transition:
     # Directory
 
     def put_route(self, node_id: int, route: Route) -> None:
-        """Set a route; a device has one node and a node one device, so the newer pair wins."""
+        """Set a route. The node and the device must not be bound otherwise."""
         old = self.directory.get(node_id)
-        if old is not None:
-            if old.online:
-                self._mark(old.via, node_id, online=False)
-            if old.device_id != route.device_id:
-                self.node_of_device = self.node_of_device.delete(old.device_id)
-        other = self.node_of_device.get(route.device_id)
-        if other is None:
+        if old is None:
             self.node_of_device = self.node_of_device.set(route.device_id, node_id)
-        elif other != node_id:
-            former = self.directory[other]
-            if former.online:
-                self._mark(former.via, other, online=False)
-            self._delete("directory", other)
-            self.node_of_device = self.node_of_device.set(route.device_id, node_id)
+        elif old.online:
+            self._mark(old.via, node_id, online=False)
         if route.online:
             self._mark(route.via, node_id, online=True)
         self._put("directory", node_id, route)
