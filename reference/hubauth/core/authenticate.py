@@ -6,7 +6,7 @@ nothing on the way back. Only the hub that the device is connected to stores any
 
 from attrs import evolve
 
-from hubauth.core import presence, revoke
+from hubauth.core import authority, presence, revoke
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
@@ -204,6 +204,8 @@ def is_usable(t: Transition, pending: Pending, answer: Answer) -> bool:
     node_id, device_id = answer.node_id, answer.device_id
     if node_id in (0, t.node_id) or device_id != pending.device_id:
         return False
+    if authority.is_here(t) and device_id not in t.registry and not t.policy.is_provisioned(device_id):
+        return False  # whoever says so, the authority never bound it
     return not presence.contradicts(t, device_id, node_id)
 
 

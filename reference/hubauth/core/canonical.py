@@ -11,15 +11,16 @@ It finds differences between honest implementations; it is not meant to withstan
 from collections.abc import Iterator
 from enum import Enum
 from hashlib import sha256
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 from attrs import evolve, fields, frozen
 from immutables import Map
+from msgspec import convert
 
 from hubauth.core.indexes import derive_index
-from hubauth.core.messages import Action, Frame, Grant, Major, PermsInvalidate, Revoke
-from hubauth.core.model import Entry, Neighbour, Pending, Purpose, Registration, Route, Session, State
+from hubauth.core.messages import Frame, Grant, Major, PermsInvalidate, Revoke
+from hubauth.core.model import Entry, Neighbour, Pending, Registration, Route, Session, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
 
@@ -108,44 +109,58 @@ def advance(digest: Digest, done: Step) -> Digest:
 # Reading a state back
 
 
-_VALUES: dict[str, Any] = {
+def _row(kind: type) -> Any:
+    """The tuple type that an attrs value is written as."""
+    return tuple[tuple(get_type_hints(kind)[attribute.name] for attribute in fields(kind))]  # type: ignore[misc]
+
+
+_Held = tuple[list[Any], Major, int, int, int, int, int, int, int, int]
+_Owed = tuple[tuple[str, str, int, str], tuple[int, int]]
+_KEYS: dict[str, Any] = {"links": int, "directory": int, "perms": int, "pending": int, "neighbours": int}
+_VALUES: dict[str, type] = {
     "links": Session,
     "registry": Registration,
     "whitelist": Entry,
     "directory": Route,
     "perms": Grant,
-    "beaten": str,
 }
-
-
-def _value(kind: Any, plain: Any) -> Any:
-    if kind is str:
-        return plain
-    converted = [tuple(item) if isinstance(item, list) else item for item in plain]
-    return kind(*converted)
+_SCALARS = {name: hint for name, hint in get_type_hints(State).items() if name in SCALARS}
 
 
 def _message(plain: list[Any]) -> Revoke | PermsInvalidate:
     action, *values = plain
     if action == Revoke.action.value:
-        return Revoke(*values)
-    node_ids, reason, refresh = values
-    return PermsInvalidate(tuple(node_ids), reason, refresh)
+        return Revoke(*convert(values, _row(Revoke)))
+    return PermsInvalidate(*convert(values, _row(PermsInvalidate)))
 
 
-def _pending(plain: list[Any]) -> Pending:
-    values = dict(zip((attribute.name for attribute in fields(Pending)), plain, strict=True))
-    values["purpose"] = Purpose(values["purpose"])
-    values["action"] = Action(values["action"])
-    if values["held"] is not None:
-        body, major, *rest = values["held"]
-        values["held"] = Frame(_message(body), Major(major), *rest)
-    return Pending(**values)
+def _pending(plain: Any) -> Pending:
+    hints = get_type_hints(Pending)
+    names = [attribute.name for attribute in fields(Pending)]
+    at = names.index("held")
+    held = convert(plain[at], _Held | None)
+    hints["held"] = Any
+    values = list(convert(plain, tuple[tuple(hints[name] for name in names)]))  # type: ignore[misc]
+    values[at] = None if held is None else Frame(_message(held[0]), *held[1:])
+    return Pending(*values)
 
 
-def _neighbour(plain: list[Any]) -> Neighbour:
-    sent, handled, owed = plain
-    return Neighbour(sent, handled, Map({Revoke(*revoke[1:]): tuple(about) for revoke, about in owed}))
+def _neighbour(plain: Any) -> Neighbour:
+    sent, handled, owed = convert(plain, tuple[int, int, list[_Owed]])
+    return Neighbour(sent, handled, Map({Revoke(*revoke[1:]): about for revoke, about in owed}))
+
+
+def _read(table: str, plain: Any) -> Any:
+    if table == "pending":
+        return _pending(plain)
+    if table == "neighbours":
+        return _neighbour(plain)
+    if table == "beaten":
+        return convert(plain, str)
+    if table == "links" and plain is False:
+        return None
+    kind = _VALUES[table]
+    return kind(*convert(plain, _row(kind)))
 
 
 def decode_state(policy: Policy, encoded: bytes) -> State:
@@ -154,21 +169,15 @@ def decode_state(policy: Policy, encoded: bytes) -> State:
     tables: dict[str, dict[Any, Any]] = {table: {} for table in TABLES[1:]}
     try:
         for line in encoded.split(b"\n"):
-            table, key, plain = msgspec.json.decode(line)
+            table, key, plain = msgspec.json.decode(line, type=tuple[str, Any, Any])
             if table == "hub":
-                scalars[key] = tuple(plain) if isinstance(plain, list) else plain
-            elif table == "pending":
-                tables[table][key] = _pending(plain)
-            elif table == "neighbours":
-                tables[table][key] = _neighbour(plain)
-            elif plain is False:
-                tables[table][key] = None
+                scalars[key] = convert(plain, _SCALARS[key])
             else:
-                tables[table][key] = _value(_VALUES[table], plain)
-        if set(scalars) != set(SCALARS):
-            raise ValueError("the hub's own fields are not complete")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError) as problem:
+                tables[table][convert(key, _KEYS.get(table, str))] = _read(table, plain)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError) as problem:
         raise ValueError(f"not an encoded state: {problem}") from problem
+    if set(scalars) != set(SCALARS):
+        raise ValueError("not an encoded state: the hub's own fields are not complete")
     content: dict[str, Any] = {table: Map(entries) for table, entries in tables.items()}
     state = State(**scalars, **content)
     return evolve(state, index=derive_index(policy, state))

@@ -110,7 +110,9 @@ def node_ids_never_reused(policy: Policy, before: State, happened: Input, done: 
             continue
         if new is None or (old is not None and old.node_id != new.node_id):
             found.append(f"{device_id} lost node {old.node_id}")
-        if old is None and new.node_id < before.next_node_id:
+        provisioned = policy.provisioned_by_device.get(device_id)
+        kept = provisioned is not None and provisioned.node_id == new.node_id
+        if old is None and new.node_id < before.next_node_id and not kept:
             found.append(f"{device_id} was given node {new.node_id} again")
     return found
 

@@ -5,7 +5,7 @@ from attrs import evolve
 from hubauth.core import authority, perms, presence, revoke
 from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
-from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, entry_of
+from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, Registration, entry_of
 from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.talk import give_up
@@ -25,7 +25,7 @@ def on_link_up(t: Transition, link: Link) -> None:
 
 def on_link_down(t: Transition, link: Link) -> None:
     if link not in t.links:
-        t.cite("FRAME-20")
+        t.note("FRAME-20", "this link is not up", link)
         return
     if link == PARENT:
         t.parent_present = False
@@ -69,8 +69,7 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
     t.cite("LINK-3")
     if pending.purpose is Purpose.SELF_REGISTER:
         t.node_id, t.credential = answer.node_id, answer.credential
-        if authority.is_here(t):
-            perms.rebuild_roster(t)
+        perms.rebuild_roster(t)
     t.parent_node = frame.source
     t.parent_present = True
     if t.policy.has_perms and not authority.is_here(t):
@@ -139,33 +138,41 @@ def _conflict(t: Transition, old: Policy, new: Policy) -> str:
         return "dialect and parent cannot change while the hub lives"
     if new.node_id and t.node_id not in (0, new.node_id):
         return f"this hub is node {t.node_id}, not {new.node_id}"
-    taken = {
-        registration.node_id: device_id
-        for device_id, registration in t.registry.items()
-        if registration.node_id in new.provisioned_by_node or device_id in new.provisioned_by_device
-    }
-    for node_id, device_id in sorted(taken.items()):
-        binding = new.provisioned_by_node.get(node_id)
-        if binding is None or binding.device_id != device_id:
-            return f"node {node_id} is bound to {device_id}"
+    registered = {registration.node_id: device_id for device_id, registration in t.registry.items()}
+    for binding in new.provisioned:
+        device_id, node_id = binding.device_id, binding.node_id
+        other = registered.get(node_id, device_id)
+        if other != device_id:
+            return f"node {node_id} is bound to {other}"
+        if presence.contradicts_tables(t, device_id, node_id):
+            return f"{device_id} and node {node_id} are not bound to each other"
     return ""
 
 
 def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
     t.cite("LINK-9")
-    kept = set(new.verified_here)
+    before, after = set(old.verified_here), set(new.verified_here)
     for binding in old.verified_here:
-        if binding not in kept:
+        if binding not in after:
             _remove(t, binding)
     for binding in new.verified_here:
         beaten = t.beaten.get(binding.device_id)
         if beaten is not None and beaten != binding.credential:
             t.delete_beaten(binding.device_id)
             beaten = None
-        if beaten is None:
-            t.put_entry(binding.device_id, entry_of(new, binding))
-        else:
+        if beaten is not None:
             t.cite("TRUST-4")
+        elif binding not in before or binding.device_id not in t.whitelist:
+            t.put_entry(binding.device_id, entry_of(new, binding))
+    if authority.is_here(t):
+        _keep_bindings(t, old, new)
+
+
+def _keep_bindings(t: Transition, old: Policy, new: Policy) -> None:
+    """A device that is no longer provisioned keeps its node, like any other that was ever bound."""
+    for binding in old.provisioned:
+        if binding.device_id not in new.provisioned_by_device and binding.device_id not in t.registry:
+            t.put_registration(binding.device_id, Registration(binding.node_id))
 
 
 def _remove(t: Transition, binding: Provisioned) -> None:

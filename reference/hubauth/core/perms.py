@@ -213,5 +213,7 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
+    if authority.is_here(t):
+        t.clear_perms()  # an authority knows by itself
     listed = listed_roles(t.policy, t.node_id, t.registry, t.perms)
     t.roster, t.roster_of_role = OrderedIds.of(listed), by_role(listed)

@@ -130,6 +130,14 @@ class Policy:
         named = {binding.node_id for binding in self.provisioned} | set(self.node_roles)
         return frozenset(named | {self.node_id, self.authority} - {0})
 
+    def is_own_device(self, device_id: str) -> bool:
+        """Whether this is the name under which this hub itself is known to its parent."""
+        return self.has_parent and device_id == self.device_id
+
+    def is_provisioned(self, device_id: str) -> bool:
+        """Whether configuration decides about this device, so that nobody can register it."""
+        return device_id in self.provisioned_by_device or self.is_own_device(device_id)
+
     def role_of(self, node_id: int) -> str:
         """The configured role of a node, else the default."""
         binding = self.provisioned_by_node.get(node_id)

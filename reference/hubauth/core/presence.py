@@ -166,15 +166,23 @@ def _known_node(t: Transition, device_id: str) -> int:
 
 
 def contradicts(t: Transition, device_id: str, node_id: int) -> bool:
-    """Whether another hub's word for a binding goes against one known here: bindings are for ever."""
+    """Whether another hub's word for a binding goes against what is known here: bindings are for ever."""
     binding, named = t.policy.provisioned_by_device.get(device_id), t.policy.provisioned_by_node.get(node_id)
-    registration, entry, route = t.registry.get(device_id), t.whitelist.get(device_id), t.directory.get(node_id)
-    nodes = [known.node_id for known in (binding, registration, entry) if known is not None]
-    devices = [known.device_id for known in (named, route) if known is not None]
     return (
-        any(known != node_id for known in nodes)
-        or any(known != device_id for known in devices)
+        (binding is not None and binding.node_id != node_id)
+        or (named is not None and named.device_id != device_id)
+        or t.policy.is_own_device(device_id)
+        or contradicts_tables(t, device_id, node_id)
+    )
+
+
+def contradicts_tables(t: Transition, device_id: str, node_id: int) -> bool:
+    """The same, as far as the state alone can tell."""
+    registration, entry, route = t.registry.get(device_id), t.whitelist.get(device_id), t.directory.get(node_id)
+    return (
+        any(known.node_id != node_id for known in (registration, entry) if known is not None)
         or t.node_of_device.get(device_id, node_id) != node_id
+        or (route is not None and route.device_id != device_id)
     )
 
 

@@ -61,7 +61,7 @@ def on_register_answer(t: Transition, pending: Pending, answer: Answer) -> None:
 
 
 def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose) -> None:
-    if device_id in t.policy.provisioned_by_device:
+    if t.policy.is_provisioned(device_id):
         refuse(t, received, Reason.PROTECTED, "REG-12")
         return
     way = authority.next_hop(t, received.link)
@@ -79,7 +79,7 @@ def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
         t.cite("REG-4")
         if not is_well_formed(received.fresh):
             return Reason.INTERNAL
-    if device_id in t.policy.provisioned_by_device:
+    if t.policy.is_provisioned(device_id):
         t.cite("REG-12")
         return Reason.PROTECTED
     registration = t.registry.get(device_id)
@@ -89,13 +89,14 @@ def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
 def _allocate(t: Transition, device_id: str) -> int | Reason:
     t.cite("REG-2")
     node_id = max(t.next_node_id, t.policy.first_node_id)
-    while node_id in t.policy.named_nodes or node_id == t.node_id:
+    while node_id in t.policy.named_nodes or node_id in t.roster:
         node_id += 1
     if node_id > MAX_NODE_ID:
         t.cite("REG-3")
         return Reason.EXHAUSTED
     t.cite("REG-1")
     t.next_node_id = node_id + 1
+    t.forget_hearsay(device_id, node_id)
     t.put_registration(device_id, Registration(node_id))
     t.enroll(node_id, t.policy.role_of(node_id))
     return node_id

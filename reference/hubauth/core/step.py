@@ -111,7 +111,7 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
     if action in _ENTRANCE:
         t.cite("FRAME-10")
         return True
-    if t.links[link] is None:
+    if t.links[link] is None and not isinstance(body, Malformed):
         _trust_openly(t, received, action)
     session = t.links[link]
     if session is None:
@@ -132,13 +132,13 @@ def _trust_openly(t: Transition, received: Received, action: Action) -> None:
     node_id = received.frame.source
     if t.policy.trust is not Trust.OPEN or action not in _ASSISTS or node_id in (0, t.node_id):
         return
-    route = t.directory.get(node_id)
+    route, binding = t.directory.get(node_id), t.policy.provisioned_by_node.get(node_id)
     live = node_id in t.link_of_node or (route is not None and route.online)
-    registered = node_id in t.roster and node_id not in t.policy.named_nodes
-    if live or registered:
+    if live or any(registration.node_id == node_id for registration in t.registry.values()):
         return
     t.cite("TRUST-5")
-    device_id = route.device_id if route is not None else f"hub:{node_id}"
+    known = binding or route
+    device_id = known.device_id if known is not None else f"hub:{node_id}"
     presence.bind(t, received.link, device_id, node_id, is_hub=True)
     revoke.welcome(t, node_id)
 
@@ -172,6 +172,10 @@ def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
     """Find what was asked and let its flow go on."""
     if answer.action is Action.REVOKE:
         revoke.on_revoke_answer(t, received, answer)
+        return
+    session = t.links[received.link]
+    if session is not None and not routing.reachable_through(t, received.link, received.frame.source):
+        t.note("FRAME-11", f"node {received.frame.source} is not reachable through this link", received.link)
         return
     pending = t.pending.get(received.frame.msg_id)
     t.cite("FRAME-16")

@@ -105,12 +105,12 @@ class Transition:
         if old[: len(SCALARS)] != new[: len(SCALARS)]:
             changed = zip(SCALARS, old, new, strict=False)
             self.changes.extend(("hub", name, was, now) for name, was, now in changed if was != now)
-        if not self.changes:
-            return Step(before, tuple(self.outputs), tuple(self.cited), ())
         derived = _index_values(self)
         index = before.index
         if any(map(is_not, derived, _index_values(index))):
             index = Index(*derived)
+        elif not self.changes:
+            return Step(before, tuple(self.outputs), tuple(self.cited), ())
         return Step(State(*(*new, index)), tuple(self.outputs), tuple(self.cited), tuple(self.changes))
 
     # Output and evidence
@@ -227,6 +227,17 @@ class Transition:
         if route.online:
             self._mark(route.via, node_id, online=True)
         self._put("directory", node_id, route)
+
+    def forget_hearsay(self, device_id: str, node_id: int) -> None:
+        """Before a binding is made, forget routes that other hubs announced against it."""
+        for other in {self.node_of_device.get(device_id, node_id), node_id}:
+            route = self.directory.get(other)
+            if route is None or (other == node_id and route.device_id == device_id):
+                continue
+            if route.online:
+                self._mark(route.via, other, online=False)
+            self.node_of_device = self.node_of_device.delete(route.device_id)
+            self._delete("directory", other)
 
     def mark_offline(self, node_id: int) -> Route:
         """Keep where the node was last seen, but route nothing there."""

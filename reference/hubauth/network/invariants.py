@@ -71,8 +71,10 @@ ALWAYS: dict[str, TreeInvariant] = {
 
 
 def is_settled(network: Network) -> bool:
-    """Whether nothing is in flight and every hub's parent is present."""
-    return not waiting(network) and all(network.states[name].parent_present for name in network.parents)
+    """Whether nothing is in flight or left to announce, and every hub's parent is present."""
+    if waiting(network) or any(state.announcing is not None for state in network.states.values()):
+        return False
+    return all(network.states[name].parent_present for name in network.parents)
 
 
 def revoked_stays_out(network: Network) -> Findings:
