@@ -5,7 +5,7 @@ from attrs import evolve
 from hubauth.core import authority, perms, presence, revoke
 from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
-from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, Registration, entry_of
+from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, Registration, entry_of, is_authority
 from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.talk import give_up
@@ -138,6 +138,8 @@ def _conflict(t: Transition, old: Policy, new: Policy) -> str:
         return "dialect and parent cannot change while the hub lives"
     if new.node_id and t.node_id not in (0, new.node_id):
         return f"this hub is node {t.node_id}, not {new.node_id}"
+    if t.node_id and is_authority(old, t.node_id) != is_authority(new, t.node_id):
+        return "the authority cannot change: nobody else knows which node ids were given out"
     registered = {registration.node_id: device_id for device_id, registration in t.registry.items()}
     for binding in new.provisioned:
         device_id, node_id = binding.device_id, binding.node_id

@@ -56,7 +56,7 @@ def learn(t: Transition, pending: Pending, grant: Grant) -> bool:
     if pending.stale or pending.epoch != t.perms_epoch:
         t.cite("PERM-5")
         return False
-    if not t.policy.names_role(pending.node_id) and not authority.is_here(t):
+    if not t.policy.names_role(pending.node_id):
         t.cite("PERM-4")
         t.put_perms(pending.node_id, grant)
     return True
@@ -213,7 +213,5 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
-    if authority.is_here(t):
-        t.clear_perms()  # an authority knows by itself
     listed = listed_roles(t.policy, t.node_id, t.registry, t.perms)
     t.roster, t.roster_of_role = OrderedIds.of(listed), by_role(listed)

@@ -1,0 +1,284 @@
+"""One hub under test. Every step it takes is checked against everything that must hold after any step.
+
+``EXERCISED`` collects the rules that the steps themselves say decided; ``tests/test_rules.py`` reads it.
+"""
+
+from typing import Any
+
+from attrs import evolve
+
+from hubauth.core.canonical import Digest, advance, decode_state, digest_of, encode_state
+from hubauth.core.indexes import derive_index, initial_state
+from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, PolicyChanged, Received, TimerFired
+from hubauth.core.invariants import check_state, check_step
+from hubauth.core.messages import (
+    NO_GRANT,
+    SUB_PROTO,
+    Action,
+    Answer,
+    AssistAuthenticate,
+    Authenticate,
+    Body,
+    Frame,
+    Grant,
+    Major,
+    Reason,
+    Register,
+    Request,
+    Revoke,
+)
+from hubauth.core.model import Purpose, Session, State
+from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer
+from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.core.step import step
+from hubauth.core.transition import Step
+
+EXERCISED: set[str] = set()
+
+ASK = 7
+"""The MsgID that peers use unless a test says otherwise."""
+HUB_A, HUB_B, ADMIN = 10, 11, 20
+ROLES = {"hub": ("auth.assist",), "admin": ("auth.revoke", "auth.perms_invalidate"), "node": ("p.read",)}
+NODE = Grant("node", ("p.read",))
+HUB = Grant("hub", ("auth.assist",))
+
+
+def issued(number: int) -> str:
+    """The credential that comes with a hub's n-th input."""
+    return f"c{number:042d}"
+
+
+def key(device_id: str) -> str:
+    """The configured credential of a provisioned device."""
+    return f"{device_id:k<43}"
+
+
+PROVISIONED = (
+    Provisioned("hub-a", HUB_A, key("hub-a"), "hub"),
+    Provisioned("hub-b", HUB_B, key("hub-b"), "hub"),
+    Provisioned("admin", ADMIN, key("admin"), "admin"),
+)
+LISTED = tuple(evolve(binding, credential="") for binding in PROVISIONED)
+
+
+class Hub:
+    """A policy and a state, moved by ``step`` alone."""
+
+    def __init__(self, policy: Policy, state: State | None = None) -> None:
+        self.policy = policy
+        self.state = initial_state(policy) if state is None else evolve(state, index=derive_index(policy, state))
+        self.before = self.state
+        self.digest: Digest = digest_of(self.state)
+        self.inputs = 0
+        self.steps: list[Step] = []
+        self.timers: set[int] = timers_of(self.state)
+
+    def happens(self, happened: Input) -> Step:
+        """Take one step and check all that must be true of it."""
+        before = self.before = self.state
+        done = step(self.policy, before, happened)
+        EXERCISED.update(done.rules)
+        self.steps.append(done)
+        self.state = done.state
+        findings = check_step(self.policy, before, happened, done)
+        if isinstance(happened, PolicyChanged) and NoteKind.POLICY_REFUSED not in [note.kind for note in notes(done)]:
+            self.policy = happened.policy
+        findings += check_state(self.policy, done.state)
+        assert not findings, findings
+        self.digest = advance(self.digest, done)
+        assert self.digest == digest_of(done.state)
+        assert decode_state(self.policy, encode_state(done.state)) == done.state
+        self._check_outputs(happened, done)
+        return done
+
+    def _check_outputs(self, happened: Input, done: Step) -> None:
+        if isinstance(happened, TimerFired):
+            self.timers.discard(happened.timer)
+        closed: set[Link] = set()
+        secrets = {entry.credential for entry in self.state.whitelist.values()}
+        if isinstance(happened, Received):
+            secrets |= {happened.fresh, getattr(happened.frame.body, "credential", "")}
+        for output in done.outputs:
+            match output:
+                case Send(link, _):
+                    assert link not in closed and (link in self.before.links or link in self.state.links)
+                case Close(link):
+                    assert link not in self.state.links
+                    closed.add(link)
+                case StartTimer(timer, _):
+                    assert timer not in self.timers
+                    self.timers.add(timer)
+                case CancelTimer(timer):
+                    assert timer in self.timers
+                    self.timers.discard(timer)
+                case Note(_, rule, detail, _):
+                    assert rule in done.rules
+                    assert not any(secret and secret in detail for secret in secrets)
+        assert self.timers == timers_of(self.state), (self.timers, self.state.pending)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the last step left the very same state behind."""
+        return self.state is self.before
+
+    # What happens to a hub
+
+    def up(self, link: Link) -> Step:
+        return self.happens(LinkUp(link))
+
+    def down(self, link: Link) -> Step:
+        return self.happens(LinkDown(link))
+
+    def fires(self, timer: int) -> Step:
+        return self.happens(TimerFired(timer))
+
+    def receive(self, link: Link, body: Body, *, msg_id: int = ASK, fresh: str | None = None, **header: Any) -> Step:
+        """A frame arrives; its source is the node of the link unless said otherwise."""
+        self.inputs += 1
+        session = self.state.links.get(link)
+        header.setdefault("source", session.node_id if session is not None else 0)
+        header.setdefault("sub_proto", 6 if isinstance(body, bytes) else SUB_PROTO)
+        frame = Frame(body, msg_id=msg_id, **header)
+        return self.happens(Received(link, frame, issued(self.inputs) if fresh is None else fresh))
+
+    def now_with(self, **changes: Any) -> Step:
+        """The operator changes the configuration."""
+        return self.happens(PolicyChanged(evolve(self.policy, **changes)))
+
+    # Situations
+
+    def registered(self, link: Link, device_id: str) -> int:
+        """A device of its own connects and registers, at the authority; its node."""
+        self.up(link)
+        self.receive(link, Register(device_id))
+        return self.session(link).node_id
+
+    def provisioned(self, link: Link, device_id: str) -> None:
+        """A device or hub from the configuration connects and authenticates."""
+        self.up(link)
+        self.receive(link, Authenticate(device_id, "" if self.policy.dialect is Dialect.FLAT else key(device_id)))
+        assert self.session(link).device_id == device_id
+
+    def found_below(self, device_id: str, node_id: int, link: Link) -> None:
+        """The hub on ``link`` announces that a device is with it."""
+        self.receive(link, AssistAuthenticate(device_id, "", node_id))
+        assert self.state.directory[node_id].online
+
+    def admitted_from_above(self, link: Link, device_id: str, node_id: int, grant: Grant = NO_GRANT) -> str:
+        """A device registers through the parent; its credential."""
+        if link not in self.state.links:
+            self.up(link)
+        self.receive(link, Register(device_id))
+        credential = key(device_id)
+        self.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, device_id, node_id, credential, grant))
+        assert self.session(link).node_id == node_id
+        return credential
+
+    def joined(self) -> "Hub":
+        """The parent link is up and this hub was admitted there."""
+        done = self.up(PARENT)
+        request = sent(done, PARENT)[0].frame
+        assert isinstance(request.body, Authenticate)
+        about = Answer(Action.AUTHENTICATE, Reason.OK, request.body.device_id, self.policy.node_id)
+        self.receive(PARENT, about, msg_id=request.msg_id, source=1, major=Major.OK_RESP)
+        assert self.state.parent_present
+        return self
+
+    def answered(self, link: Link, answer: Answer, **header: Any) -> Step:
+        """The newest question put to ``link`` is answered."""
+        msg_id = header.pop("msg_id", None) or self.last_question(link)
+        header.setdefault("source", 1 if link == PARENT else self.session(link).node_id)
+        header.setdefault("major", Major.OK_RESP if answer.reason is Reason.OK else Major.ERR_RESP)
+        return self.receive(link, answer, msg_id=msg_id, **header)
+
+    # What a hub knows
+
+    def session(self, link: Link) -> Session:
+        found = self.state.links[link]
+        assert found is not None
+        return found
+
+    def last_question(self, link: Link) -> int:
+        return max(msg_id for msg_id, pending in self.state.pending.items() if pending.asked == link)
+
+    @property
+    def next_id(self) -> int:
+        """The MsgID of the hub's next own request."""
+        return self.state.next_msg_id
+
+    def is_online(self, node_id: int) -> bool:
+        return self.state.directory[node_id].online
+
+    def is_free(self, link: Link) -> bool:
+        """Whether the link is up without a session."""
+        return self.state.links.get(link, 0) is None
+
+
+def timers_of(state: State) -> set[int]:
+    """The timers that must be running."""
+    without = (Purpose.DISMISS, Purpose.FENCE)
+    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in without}
+    return running | ({state.announce_timer} if state.announcing is not None else set())
+
+
+def root(**changes: Any) -> Hub:
+    """The root and authority, node 1, knowing two hubs and an administrator."""
+    return Hub(Policy(**{"provisioned": PROVISIONED, "role_perms": ROLES, **changes}))
+
+
+def mid(*, joined: bool = True, **changes: Any) -> Hub:
+    """Node 5 below the root, which is node 1, knowing the same two hubs and the administrator."""
+    own = {"device_id": "mid", "node_id": 5, "credential": key("mid"), "has_parent": True}
+    hub = root(**{**own, **changes})
+    return hub.joined() if joined else hub
+
+
+def listing(**nodes: int) -> dict[str, Any]:
+    """A configuration that lists these devices too: the authority believes no announcement of a stranger."""
+    return {"provisioned": (*PROVISIONED, *(Provisioned(device_id, node_id) for device_id, node_id in nodes.items()))}
+
+
+def with_hubs(hub: Hub) -> Hub:
+    """Hub A on link 1 and hub B on link 2."""
+    hub.provisioned(1, "hub-a")
+    hub.provisioned(2, "hub-b")
+    return hub
+
+
+# What a step did
+
+
+def sent(done: Step, link: Link | None = None) -> list[Send]:
+    sends = [output for output in done.outputs if isinstance(output, Send)]
+    return sends if link is None else [send for send in sends if send.link == link]
+
+
+def notes(done: Step) -> list[Note]:
+    return [output for output in done.outputs if isinstance(output, Note)]
+
+
+def without_timers(done: Step) -> list[Output]:
+    return [output for output in done.outputs if not isinstance(output, StartTimer | CancelTimer)]
+
+
+def reply(link: Link, answer: Answer, hub: Hub, *, msg_id: int = ASK, target: int = 0, trace_id: int = 0) -> Send:
+    """An answer as every answer must look."""
+    major = Major.OK_RESP if answer.reason is Reason.OK else Major.ERR_RESP
+    return Send(link, Frame(answer, major, msg_id, hub.state.node_id, target, trace_id=trace_id))
+
+
+def question(link: Link, body: Request, hub: Hub, msg_id: int, *, target: int, trace_id: int = 0) -> Send:
+    """A request to another hub as every one must look."""
+    return Send(link, Frame(body, Major.CMD, msg_id, hub.state.node_id, target, trace_id=trace_id))
+
+
+def numbered(link: Link, body: Revoke, number: int, originator: int, *, trace_id: int = 0) -> Send:
+    """A broadcast revoke on a hub link."""
+    return Send(link, Frame(body, Major.CMD, number, originator, 0, trace_id=trace_id))
+
+
+def dropped(rule: str, link: Link | None, done: Step) -> bool:
+    """Whether all the step did was to note that a frame was dropped."""
+    return [(note.kind, note.rule, note.link) for note in notes(done)] == [(NoteKind.DROPPED, rule, link)] and len(
+        done.outputs
+    ) == 1

@@ -1,0 +1,291 @@
+"""Each invariant bites: a state or step that is wrong in one way is found by exactly that name."""
+
+from typing import Any
+
+from attrs import evolve
+from immutables import Map
+
+from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, Received
+from hubauth.core.invariants import STATE_INVARIANTS, STEP_INVARIANTS, check_state, check_step
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    AssistOffline,
+    Frame,
+    GetPerms,
+    Grant,
+    Offline,
+    PermsInvalidate,
+    Reason,
+    Register,
+    Revoke,
+)
+from hubauth.core.model import Entry, Index, Pending, Purpose, Registration, Route, Session, State
+from hubauth.core.outputs import Output, Send
+from hubauth.core.policy import Policy, Provisioned, Trust
+from hubauth.core.transition import Change, Step
+from tests.core.harness import HUB_A, NODE, Hub, key, listing, mid, root, with_hubs
+
+
+def names(findings: list[str]) -> list[str]:
+    return sorted({finding.partition(":")[0] for finding in findings})
+
+
+def broken(hub: Hub, **changes: Any) -> list[str]:
+    """What is found when part of a good state is replaced; the indexes are not looked at."""
+    assert check_state(hub.policy, hub.state) == []
+    findings = check_state(hub.policy, evolve(hub.state, **changes))
+    return [name for name in names(findings) if name != "IndexesAgree"]
+
+
+def settled() -> Hub:
+    """A root with a device (node 2) on link 1 and hub A on link 2."""
+    hub = root()
+    hub.registered(1, "d")
+    hub.provisioned(2, "hub-a")
+    return hub
+
+
+def test_every_hub_invariant_is_here_under_its_name() -> None:
+    assert list(STATE_INVARIANTS) == [
+        "UniqueNodeIds",
+        "OneToOneBinding",
+        "RegistryHoldsNoCredential",
+        "SessionImpliesWhitelist",
+        "CredentialsNeverCachedUpstream",
+        "IndexesAgree",
+    ]
+    assert list(STEP_INVARIANTS) == [
+        "NodeIdsNeverReused",
+        "LateOfflineKeepsNewRoute",
+        "NoAnswerWithoutRequest",
+        "InvalidatedPermsNotServed",
+        "UnauthenticatedSeesOnlyRegisterAndAuth",
+        "RevokeNeverReachesDevices",
+    ]
+
+
+# States
+
+
+def test_a_node_given_out_twice() -> None:
+    hub = settled()
+    assert "UniqueNodeIds" in broken(hub, registry=hub.state.registry.set("e", Registration(2)))
+    assert broken(hub, registry=hub.state.registry.set("e", Registration(1))) == ["UniqueNodeIds"]
+    assert broken(hub, registry=hub.state.registry.set("e", Registration(3))) == []
+
+
+def test_tables_that_disagree_about_a_binding() -> None:
+    hub = settled()
+    state = hub.state
+    for changes in (
+        {"whitelist": state.whitelist.set("e", Entry(2, "c"))},
+        {"whitelist": state.whitelist.set("d", Entry(3, "c"))},
+        {"directory": state.directory.set(2, Route("e", 2, True))},
+        {"directory": state.directory.set(9, Route("d", 2, True))},
+        {"registry": Map({"d": Registration(3)})},
+        {"directory": state.directory.set(9, Route("admin", 9, False))},
+        {"whitelist": state.whitelist.set("x", Entry(20, "c"))},
+    ):
+        assert "OneToOneBinding" in broken(hub, **changes)
+
+
+def test_a_registration_with_a_secret_in_it() -> None:
+    invariant = STATE_INVARIANTS["RegistryHoldsNoCredential"]
+    secret = Registration("secret")  # type: ignore[arg-type]
+    assert invariant(Policy(), State(registry=Map({"d": Registration(2, True), "e": secret}))) != []
+    assert invariant(Policy(), State(registry=Map({"d": Registration(2, True)}))) == []
+
+
+def test_a_session_without_its_entry() -> None:
+    hub = settled()
+    state = hub.state
+    for whitelist in (
+        state.whitelist.delete("d"),
+        state.whitelist.set("d", Entry(2, "c", True)),
+        state.whitelist.set("d", Entry(3, "c", False)),
+    ):
+        assert "SessionImpliesWhitelist" in broken(hub, whitelist=whitelist)
+    assert broken(hub, links=Map({1: None, 5: None})) == []
+    lenient = evolve(hub.policy, trust=Trust.OPEN)
+    missing = evolve(state, whitelist=state.whitelist.delete("d"))
+    assert "SessionImpliesWhitelist" not in names(check_state(lenient, missing))
+
+
+def test_a_relay_that_keeps_a_credential() -> None:
+    hub = mid()
+    relay = Pending(Purpose.RELAY, Action.ASSIST_REGISTER, PARENT, 1)
+    for pending in (evolve(relay, credential="c"), evolve(relay, held=Frame(Revoke("d")))):
+        assert broken(hub, pending=Map({9: pending})) == ["CredentialsNeverCachedUpstream"]
+    assert broken(hub, pending=Map({9: relay})) == []
+    assert broken(hub, pending=Map({9: evolve(relay, purpose=Purpose.QUERY, credential="c")})) == []
+
+
+def test_an_index_that_was_forgotten() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("leaf", 30, 1)
+    hub.found_below("leaf", 30, 2)
+    hub.receive(1, GetPerms(40))
+    for name in ("link_of_node", "node_of_device", "online_via", "waiting", "asking", "dismissed"):
+        index = evolve(hub.state.index, **{name: getattr(Index(), name)})
+        assert names(check_state(hub.policy, evolve(hub.state, index=index))) == ["IndexesAgree"]
+    hub = settled()
+    for name in ("roster", "roster_of_role"):
+        index = evolve(hub.state.index, **{name: getattr(Index(), name)})
+        assert names(check_state(hub.policy, evolve(hub.state, index=index))) == ["IndexesAgree"]
+
+
+# Steps
+
+
+def after(hub: Hub, happened: Input, *outputs: Output, rules: tuple[str, ...] = (), **changes: Any) -> list[str]:
+    """What is found about a step that did this."""
+    state = evolve(hub.state, **changes)
+    record: list[Change] = []
+    for table in ("registry", "perms", "directory"):
+        old, new = getattr(hub.state, table), getattr(state, table)
+        for each in sorted({*old, *new}, key=str):
+            if old.get(each) != new.get(each):
+                record.append((table, each, old.get(each), new.get(each)))
+    done = Step(state, outputs, rules, tuple(record))
+    return names(check_step(hub.policy, hub.state, happened, done))
+
+
+def received(link: int, body: object, msg_id: int = 7) -> Received:
+    return Received(link, Frame(body, msg_id=msg_id))  # type: ignore[arg-type]
+
+
+QUIET = LinkDown(99)
+
+
+def test_a_step_that_does_nothing_is_right() -> None:
+    assert after(settled(), QUIET) == []
+
+
+def test_node_ids_that_come_back_or_go_away() -> None:
+    hub = settled()
+    reused = ["NodeIdsNeverReused"]
+    assert after(hub, QUIET, next_node_id=2) == reused
+    assert after(hub, QUIET, registry=Map()) == reused
+    assert after(hub, QUIET, registry=Map({"d": Registration(9)})) == reused
+    assert after(hub, QUIET, registry=hub.state.registry.set("e", Registration(2))) == reused
+    assert after(hub, QUIET, registry=hub.state.registry.set("e", Registration(3)), next_node_id=4) == []
+    assert after(hub, QUIET, registry=Map({"d": Registration(2, True)})) == []
+
+
+def test_a_late_report_that_erases_a_newer_route() -> None:
+    hub = with_hubs(root(**listing(leaf=30)))
+    hub.found_below("leaf", 30, 2)
+    offline = hub.state.directory.set(30, Route("leaf", 11, False))
+    late = ["LateOfflineKeepsNewRoute"]
+    assert after(hub, received(1, AssistOffline("leaf", 30)), directory=offline) == late
+    assert after(hub, received(1, AssistOffline("leaf", 30)), directory=hub.state.directory.delete(30)) == late
+    assert after(hub, received(2, AssistOffline("leaf", 30)), directory=offline) == []
+    assert after(hub, received(PARENT, AssistOffline("leaf", 30)), directory=offline) == []
+    assert after(hub, received(1, Offline("leaf", 30)), directory=offline) == []
+    assert after(hub, QUIET, directory=offline) == []
+
+
+def ok(link: int, action: Action, msg_id: int = 7, reason: Reason = Reason.OK) -> Send:
+    return Send(link, Frame(Answer(action, reason), msg_id=msg_id))
+
+
+def test_an_answer_that_nobody_asked_for() -> None:
+    hub = settled()
+    unasked = ["NoAnswerWithoutRequest"]
+    assert after(hub, QUIET, ok(1, Action.GET_PERMS)) == unasked
+    assert after(hub, received(1, GetPerms(1)), ok(1, Action.GET_PERMS)) == []
+    assert after(hub, received(1, GetPerms(1)), ok(1, Action.GET_PERMS, 8)) == unasked
+    assert after(hub, received(2, GetPerms(1)), ok(1, Action.GET_PERMS)) == unasked
+    assert after(hub, QUIET, ok(1, Action.REVOKE)) == unasked
+    assert after(hub, QUIET, ok(2, Action.REVOKE)) == []
+    assert after(hub, QUIET, ok(PARENT, Action.REVOKE)) == []
+    assert after(hub, QUIET, ok(2, Action.GET_PERMS)) == unasked
+    waiting = mid()
+    waiting.admitted_from_above(1, "d", 30)
+    waiting.receive(1, GetPerms(40), msg_id=9)
+    assert after(waiting, QUIET, ok(1, Action.GET_PERMS, 9)) == []
+    assert after(waiting, QUIET, ok(1, Action.GET_PERMS, 8)) == unasked
+
+
+def test_permissions_served_after_their_invalidation() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(1, GetPerms(40))
+    hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 40, grant=NODE))
+    outdated = ["InvalidatedPermsNotServed"]
+    rules = ("PERM-12",)
+    for message, found in (
+        (PermsInvalidate(), outdated),
+        (PermsInvalidate((40,)), outdated),
+        (PermsInvalidate((41,)), []),
+    ):
+        assert after(hub, OperatorInvalidate(message), rules=rules) == found
+        assert after(hub, received(PARENT, message), rules=rules) == found
+        assert after(hub, received(PARENT, message)) == []
+        assert after(hub, OperatorInvalidate(message), rules=rules, perms=Map()) == []
+
+
+def test_an_outdated_answer_that_is_cached() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(1, GetPerms(40))
+    asked = hub.last_question(PARENT)
+    learnt: Map[int, Grant] = Map({40: NODE})
+    answer = received(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 40, grant=NODE), asked)
+    assert after(hub, answer, perms=learnt) == []
+    hub.receive(PARENT, PermsInvalidate((40,)), source=1)
+    assert after(hub, answer, perms=learnt) == ["InvalidatedPermsNotServed"]
+    assert after(hub, received(1, answer.frame.body, asked), perms=learnt) == []
+    assert after(hub, received(PARENT, GetPerms(1), asked), perms=learnt) == []
+    hub = Hub(
+        hub.policy,
+        evolve(hub.state, perms_epoch=9, pending=Map({asked: evolve(hub.state.pending[asked], stale=False)})),
+    )
+    assert after(hub, answer, perms=learnt) == ["InvalidatedPermsNotServed"]
+
+
+def test_a_link_without_a_session_that_learns_something() -> None:
+    hub = settled()
+    hub.up(5)
+    request = received(5, GetPerms(1))
+    seen = ["UnauthenticatedSeesOnlyRegisterAndAuth"]
+    assert after(hub, request, ok(5, Action.GET_PERMS)) == seen
+    assert after(hub, request, Send(5, Frame(Offline("d")))) == seen
+    assert after(hub, request, Send(5, Frame(b"x"))) == seen
+    for action, reason in (
+        (Action.REGISTER, Reason.OK),
+        (Action.AUTHENTICATE, Reason.NOT_ADMITTED),
+        (Action.REVOKE, Reason.FORBIDDEN),
+        (Action.GET_PERMS, Reason.INVALID_REQUEST),
+    ):
+        assert after(hub, request, ok(5, action, reason=reason)) == []
+    assert after(hub, received(1, GetPerms(1)), ok(1, Action.GET_PERMS)) == []
+    assert after(hub, received(PARENT, GetPerms(1)), ok(PARENT, Action.GET_PERMS)) == []
+    bound = hub.state.links.set(5, Session("d", 2, False))
+    assert after(hub, request, ok(5, Action.GET_PERMS), links=bound) == []
+
+
+def test_a_revoke_that_reaches_a_device() -> None:
+    hub = settled()
+    hub.up(5)
+    revoke = Frame(Revoke("x"))
+    assert after(hub, QUIET, Send(1, revoke)) == ["RevokeNeverReachesDevices"]
+    assert "RevokeNeverReachesDevices" in after(hub, QUIET, Send(5, revoke))
+    assert after(hub, QUIET, Send(2, revoke)) == []
+    assert after(hub, QUIET, Send(PARENT, revoke)) == []
+    now_hub = hub.state.links.set(1, Session("d", 2, True))
+    assert after(hub, QUIET, Send(1, revoke), links=now_hub) == []
+
+
+def test_findings_name_the_invariant_and_say_what_is_wrong() -> None:
+    hub = settled()
+    findings = check_state(hub.policy, evolve(hub.state, registry=hub.state.registry.set("e", Registration(1))))
+    assert findings[0].startswith("UniqueNodeIds: ") and "node 1" in findings[0]
+
+
+def test_configured_bindings_count_even_where_no_table_has_them() -> None:
+    policy = Policy(provisioned=(Provisioned("p", 50),))
+    state = State(node_id=1, directory=Map({50: Route("q", 50, False)}))
+    assert "OneToOneBinding" in names(check_state(policy, state))
+    assert key("p") and HUB_A and Register("d")

@@ -1,0 +1,323 @@
+"""Links that come and go, this hub's own place at its parent, and timers."""
+
+from typing import Any
+
+from hubauth.core.inputs import PARENT
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistRegister,
+    Authenticate,
+    Frame,
+    GetPerms,
+    Major,
+    Offline,
+    Reason,
+    Register,
+    Revoke,
+)
+from hubauth.core.model import Pending, Purpose
+from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Send, StartTimer
+from hubauth.core.policy import Dialect, Policy
+from tests.core.harness import HUB_A, NODE, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
+
+OWN = Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5, key("mid"))
+
+
+def arriving(**changes: Any) -> Hub:
+    """A mid hub whose parent link has just come up."""
+    hub = mid(joined=False, **changes)
+    hub.up(PARENT)
+    return hub
+
+
+# Links
+
+
+def test_a_new_child_link_has_no_session() -> None:
+    hub = root()
+    done = hub.up(1)
+    assert done.outputs == () and hub.is_free(1)
+    assert done.rules == ("LINK-1",)
+
+
+def test_a_link_that_is_up_already_does_not_come_up() -> None:
+    hub = root()
+    hub.registered(1, "d")
+    assert dropped("FRAME-20", 1, hub.up(1))
+    assert hub.unchanged and hub.session(1).device_id == "d"
+
+
+def test_a_link_event_for_a_link_that_is_not_up_is_ignored_with_a_note() -> None:
+    hub = root()
+    assert dropped("FRAME-20", 1, hub.down(1))
+    assert hub.unchanged
+
+
+def test_what_a_lost_link_was_asked_is_answered_unreachable_to_whoever_waits() -> None:
+    hub = with_hubs(mid())
+    hub.up(3)
+    hub.receive(3, Register("d"), msg_id=21, trace_id=4)
+    hub.receive(1, AssistAuthenticate("e", key("e")), msg_id=22)
+    hub.receive(2, GetPerms(40), msg_id=23)
+    asked = sorted(hub.state.pending)
+    done = hub.down(PARENT)
+    unreachable = Reason.UNREACHABLE
+    assert done.outputs == (
+        CancelTimer(asked[0]),
+        reply(3, Answer(Action.REGISTER, unreachable, "d"), hub, msg_id=21, trace_id=4),
+        CancelTimer(asked[1]),
+        reply(1, Answer(Action.ASSIST_AUTHENTICATE, unreachable, "e"), hub, msg_id=22, target=HUB_A),
+        CancelTimer(asked[2]),
+        reply(2, Answer(Action.GET_PERMS, unreachable, "", 40), hub, msg_id=23, target=11),
+    )
+    assert not hub.state.pending and not hub.state.parent_present
+    assert "LINK-6" in done.rules
+
+
+def test_what_was_asked_of_a_lost_child_hub_is_answered_too() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    hub.receive(PARENT, AssistAuthenticate("d", key("d")), source=1, msg_id=9)
+    hub.receive(2, Authenticate("x", key("x")), msg_id=10)
+    done = hub.down(1)
+    answers = [send for send in sent(done) if isinstance(send.frame.body, Answer)]
+    refusal = Answer(Action.ASSIST_AUTHENTICATE, Reason.UNREACHABLE, "d")
+    assert answers == [reply(PARENT, refusal, hub, msg_id=9, target=1)]
+    assert [pending.asker for pending in hub.state.pending.values()] == [2]
+
+
+def test_what_a_lost_link_had_asked_itself_is_forgotten() -> None:
+    hub = mid()
+    hub.up(1)
+    hub.receive(1, Register("d"))
+    asked = hub.last_question(PARENT)
+    done = hub.down(1)
+    assert done.outputs == (CancelTimer(asked),)
+    assert not hub.state.pending and 1 not in hub.state.links
+    assert "LINK-7" in done.rules and "LINK-6" not in done.rules
+    late = Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"))
+    assert dropped("FRAME-16", PARENT, hub.receive(PARENT, late, msg_id=asked, source=1))
+    assert "d" not in hub.state.whitelist
+
+
+def test_what_the_parent_had_asked_is_forgotten_when_it_goes() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    hub.receive(PARENT, AssistAuthenticate("d", key("d")), source=1)
+    done = hub.down(PARENT)
+    assert sent(done) == [] and not hub.state.pending
+    assert "LINK-7" in done.rules
+
+
+# Joining the parent
+
+
+def test_a_hub_authenticates_to_its_parent_like_a_device() -> None:
+    hub = mid(joined=False)
+    done = hub.up(PARENT)
+    body = Authenticate("mid", key("mid"))
+    assert done.outputs == (Send(PARENT, Frame(body, Major.CMD, 1, 0, 0)), StartTimer(1, 5.0))
+    assert hub.state.pending[1] == Pending(Purpose.SELF_AUTHENTICATE, Action.AUTHENTICATE, PARENT, device_id="mid")
+    assert not hub.state.parent_present
+    assert {"LINK-2", "TIME-1"} <= set(done.rules) and "LINK-1" not in done.rules
+
+
+def test_a_hub_without_a_node_or_without_a_credential_registers() -> None:
+    for changes in ({"node_id": 0}, {"credential": ""}, {"node_id": 0, "dialect": Dialect.FLAT}):
+        hub = mid(joined=False, **changes)
+        done = hub.up(PARENT)
+        assert sent(done) == [Send(PARENT, Frame(Register("mid"), Major.CMD, 1, 0, 0))]
+        assert hub.state.pending[1].purpose is Purpose.SELF_REGISTER
+
+
+def test_without_credentials_a_node_is_enough_to_authenticate() -> None:
+    hub = mid(joined=False, credential="", dialect=Dialect.FLAT)
+    assert sent(hub.up(PARENT))[0].frame.body == Authenticate("mid", "")
+
+
+def test_the_parent_is_present_once_it_answered_with_success() -> None:
+    hub = arriving()
+    done = hub.answered(PARENT, OWN, source=77)
+    assert hub.state.parent_present and hub.state.parent_node == 77
+    assert done.outputs == (CancelTimer(1),) and "LINK-3" in done.rules
+    hub.up(1)
+    assert sent(hub.receive(1, Register("d")))[0].frame.target == 77
+
+
+def test_a_hub_keeps_the_node_and_credential_it_was_given() -> None:
+    hub = arriving(node_id=0, credential="")
+    hub.answered(PARENT, Answer(Action.REGISTER, Reason.OK, "mid", 8, key("new")))
+    assert (hub.state.node_id, hub.state.credential) == (8, key("new"))
+    hub.down(PARENT)
+    assert sent(hub.up(PARENT))[0].frame.body == Authenticate("mid", key("new"))
+    hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 8, key("other")))
+    assert hub.state.parent_present and hub.state.credential == key("new")
+
+
+def test_a_hub_with_a_node_of_its_own_may_register_for_a_credential() -> None:
+    hub = arriving(credential="")
+    hub.answered(PARENT, Answer(Action.REGISTER, Reason.OK, "mid", 5, key("new")))
+    assert hub.state.parent_present and hub.state.credential == key("new")
+
+
+def test_a_hub_that_its_parent_refuses_stays_away() -> None:
+    refusals = (Reason.NOT_ADMITTED, Reason.PROTECTED, Reason.FORBIDDEN, Reason.INVALID_REQUEST)
+    for reason in refusals:
+        hub = arriving()
+        done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, reason))
+        detail = f"the parent refuses this hub: {reason.value}"
+        assert done.outputs == (CancelTimer(1), Note(NoteKind.REFUSED_BY_PARENT, "LINK-4", detail, PARENT))
+        assert not hub.state.parent_present and PARENT in hub.state.links
+        assert not hub.state.pending
+
+
+def test_an_answer_with_another_node_or_none_counts_as_a_refusal() -> None:
+    for node_id in (0, 6):
+        hub = arriving()
+        done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", node_id))
+        assert [(note.rule, note.detail) for note in notes(done)] == [
+            ("LINK-4", "the parent refuses this hub: answered another node id")
+        ]
+        assert not hub.state.parent_present and hub.state.node_id == 5
+    hub = arriving(node_id=0)
+    done = hub.answered(PARENT, Answer(Action.REGISTER, Reason.OK, "mid", 0, key("x")))
+    assert "LINK-4" in done.rules and hub.state.credential == key("mid")
+
+
+def test_if_the_parent_cannot_say_the_link_is_closed_to_try_again() -> None:
+    for reason in (Reason.UNREACHABLE, Reason.INTERNAL):
+        hub = arriving()
+        done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, reason))
+        assert done.outputs == (CancelTimer(1), Close(PARENT))
+        assert PARENT not in hub.state.links and not hub.state.parent_present
+        assert "LINK-5" in done.rules and "LINK-4" not in done.rules
+
+
+def test_every_answer_of_code_4500_is_a_reason_to_try_again() -> None:
+    for reason in (Reason.BUSY, Reason.EXHAUSTED):
+        done = arriving().answered(PARENT, Answer(Action.AUTHENTICATE, reason))
+        assert "LINK-5" in done.rules
+
+
+def test_if_the_parents_answer_does_not_come_the_link_is_closed() -> None:
+    for changes in ({}, {"node_id": 0}):
+        hub = arriving(**changes)
+        done = hub.fires(1)
+        assert done.outputs == (Close(PARENT),)
+        assert PARENT not in hub.state.links and not hub.state.pending
+        assert "LINK-5" in done.rules
+
+
+def test_trying_again_forgets_what_the_parent_had_asked_meanwhile() -> None:
+    hub = with_hubs(arriving())
+    hub.found_below("d", 30, 1)
+    hub.receive(PARENT, AssistAuthenticate("d", key("d")), source=1)
+    hub.fires(1)
+    assert not hub.state.pending
+    hub.up(PARENT)
+    assert hub.answered(PARENT, OWN) and hub.state.parent_present
+
+
+def test_joining_again_ends_with_the_newer_link() -> None:
+    hub = arriving()
+    hub.down(PARENT)
+    assert not hub.state.pending
+    hub.up(PARENT)
+    assert dropped("FRAME-16", PARENT, hub.receive(PARENT, OWN, msg_id=1, source=1))
+    hub.answered(PARENT, OWN)
+    assert hub.state.parent_present
+
+
+# Timers and bounds
+
+
+def test_a_request_to_another_hub_has_a_timer_that_its_answer_cancels() -> None:
+    hub = mid(request_seconds=2.5)
+    hub.admitted_from_above(1, "d", 30)
+    asked = hub.next_id
+    done = hub.receive(1, GetPerms(40))
+    assert done.outputs[-1] == StartTimer(asked, 2.5) and "TIME-1" in done.rules
+    done = hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 40, grant=NODE))
+    assert done.outputs[0] == CancelTimer(asked)
+
+
+def test_when_the_timer_fires_the_asker_is_answered_and_the_question_forgotten() -> None:
+    cases = (
+        (1, Register("d"), Answer(Action.REGISTER, Reason.UNREACHABLE, "d"), 0),
+        (1, Authenticate("d", key("d")), Answer(Action.AUTHENTICATE, Reason.UNREACHABLE, "d"), 0),
+        (2, AssistRegister("d"), Answer(Action.ASSIST_REGISTER, Reason.UNREACHABLE, "d"), HUB_A),
+        (2, GetPerms(40), Answer(Action.GET_PERMS, Reason.UNREACHABLE, "", 40), HUB_A),
+    )
+    for link, message, answer, target in cases:
+        hub = mid()
+        hub.up(1)
+        hub.provisioned(2, "hub-a")
+        hub.receive(link, message, msg_id=9, trace_id=3)
+        done = hub.fires(hub.last_question(PARENT))
+        assert done.outputs == (reply(link, answer, hub, msg_id=9, target=target, trace_id=3),)
+        assert not hub.state.pending and "TIME-2" in done.rules
+        assert "d" not in hub.state.whitelist
+
+
+def test_a_timer_that_nobody_started_does_nothing() -> None:
+    hub = mid()
+    done = hub.fires(12345)
+    assert done.outputs == () and done.rules == () and hub.unchanged
+
+
+def test_the_requests_of_one_link_are_bounded() -> None:
+    hub = with_hubs(mid(pending_limit=2))
+    hub.up(3)
+    hub.up(4)
+    hub.receive(3, Authenticate("a", key("a")))
+    hub.receive(3, Authenticate("b", key("b")))
+    for message, action in (
+        (Authenticate("c", key("c")), Action.AUTHENTICATE),
+        (Register("c"), Action.REGISTER),
+    ):
+        done = hub.receive(3, message)
+        assert done.outputs == (reply(3, Answer(action, Reason.BUSY, "c"), hub),)
+        assert "TIME-3" in done.rules and hub.unchanged
+    assert "TIME-3" not in hub.receive(4, Authenticate("c", key("c"))).rules
+    hub.answered(PARENT, Answer(None, Reason.NOT_ADMITTED), msg_id=min(hub.state.pending))
+    assert "TIME-3" not in hub.receive(3, Authenticate("c", key("c"))).rules
+
+
+def test_the_requests_of_a_hub_are_bounded_too() -> None:
+    hub = with_hubs(mid(pending_limit=1))
+    hub.receive(1, AssistRegister("a"))
+    for message, subject in ((AssistRegister("b"), ("b", 0)), (GetPerms(40), ("", 40))):
+        done = hub.receive(1, message)
+        answer = Answer(message.action, Reason.BUSY, *subject)
+        assert done.outputs == (reply(1, answer, hub, target=HUB_A),)
+        assert hub.unchanged
+
+
+def test_a_held_request_counts_and_names_its_subject_when_there_is_no_room() -> None:
+    hub = mid(pending_limit=1)
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(1, Revoke("x"))
+    done = hub.receive(1, Revoke("y", 9))
+    assert done.outputs == (reply(1, Answer(Action.REVOKE, Reason.BUSY, "y", 9), hub),)
+    assert hub.unchanged
+
+
+def test_a_restart_is_the_loss_of_every_link() -> None:
+    hub = with_hubs(mid())
+    hub.admitted_from_above(3, "d", 30)
+    hub.receive(3, GetPerms(40))
+    again = Hub(hub.policy, hub.state)
+    for link in sorted(again.state.links):
+        again.down(link)
+    assert not again.state.links and not again.state.pending and not again.state.parent_present
+    assert not any(route.online for route in again.state.directory.values())
+    assert (again.state.whitelist, again.state.neighbours) == (hub.state.whitelist, hub.state.neighbours)
+
+
+def test_an_offline_before_the_parent_is_present_is_not_lost_on_the_device() -> None:
+    hub = Hub(Policy())
+    hub.registered(1, "d")
+    hub.receive(1, Offline("d"))
+    assert hub.is_free(1)

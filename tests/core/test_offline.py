@@ -1,0 +1,237 @@
+"""offline and assist_offline."""
+
+from hubauth.core.inputs import PARENT
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistOffline,
+    AssistRegister,
+    Authenticate,
+    GetPerms,
+    Offline,
+    Reason,
+)
+from hubauth.core.model import Pending, Purpose, Route
+from hubauth.core.outputs import Close
+from hubauth.core.policy import Dialect
+from tests.core.harness import HUB_A, NODE, key, mid, question, reply, root, sent, with_hubs
+
+
+def about(reason: Reason, node_id: int, action: Action = Action.OFFLINE, device_id: str = "d") -> Answer:
+    return Answer(action, reason, device_id, node_id)
+
+
+def test_a_device_that_says_offline_loses_its_session_and_keeps_its_entry() -> None:
+    for node_id in (2, 0):
+        hub = root()
+        hub.registered(1, "d")
+        before = hub.state
+        done = hub.receive(1, Offline("d", node_id), trace_id=5)
+        assert done.outputs == (reply(1, about(Reason.OK, 2), hub, trace_id=5),)
+        assert hub.is_free(1)
+        assert hub.state.directory[2] == Route("d", 2, False)
+        assert (hub.state.whitelist, hub.state.registry) == (before.whitelist, before.registry)
+        assert {"OFF-1", "OFF-2"} <= set(done.rules)
+
+
+def test_an_offline_need_not_be_answered() -> None:
+    hub = root(answer_offline=False)
+    hub.registered(1, "d")
+    done = hub.receive(1, Offline("d"))
+    assert done.outputs == () and "OFF-2" not in done.rules
+    assert hub.is_free(1) and not hub.is_online(2)
+
+
+def test_an_offline_about_somebody_else_is_forbidden() -> None:
+    hub = root()
+    hub.registered(1, "d")
+    hub.registered(2, "e")
+    for message in (Offline("e"), Offline("e", 2), Offline("e", 3), Offline("d", 3)):
+        done = hub.receive(1, message)
+        assert done.outputs == (reply(1, about(Reason.FORBIDDEN, message.node_id, device_id=message.device_id), hub),)
+        assert "OFF-3" in done.rules and "OFF-1" not in done.rules
+        assert hub.unchanged
+
+
+def test_what_a_device_asked_before_it_left_is_not_told_to_a_link_without_a_session() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(1, GetPerms(40))
+    question_id = hub.last_question(PARENT)
+    hub.receive(1, Offline("d"))
+    assert hub.is_free(1)
+    done = hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 40, grant=NODE), msg_id=question_id)
+    assert sent(done, 1) == []
+
+
+def test_what_a_hub_asked_before_it_left_is_not_told_to_a_link_without_a_session() -> None:
+    hub = mid()
+    hub.provisioned(1, "hub-a")
+    hub.receive(1, AssistRegister("d"))
+    question_id = hub.last_question(PARENT)
+    hub.receive(1, Offline("hub-a"))
+    answer = Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"))
+    assert sent(hub.answered(PARENT, answer, msg_id=question_id), 1) == []
+
+
+def test_a_link_with_a_session_that_goes_down_takes_its_device_offline() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    told = hub.next_id
+    done = hub.down(1)
+    assert done.outputs == (question(PARENT, AssistOffline("d", 30), hub, told, target=1),)
+    assert 1 not in hub.state.links and not hub.is_online(30) and "d" in hub.state.whitelist
+    assert {"OFF-4", "OFF-5"} <= set(done.rules)
+
+
+def test_a_link_without_a_session_that_goes_down_takes_nobody_offline() -> None:
+    hub = mid()
+    hub.up(1)
+    done = hub.down(1)
+    assert done.outputs == () and "OFF-4" not in done.rules
+    assert 1 not in hub.state.links
+
+
+def test_a_device_that_leaves_is_reported_up_after_its_answer() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    told = hub.next_id
+    done = hub.receive(1, Offline("d"))
+    assert done.outputs == (
+        reply(1, about(Reason.OK, 30), hub),
+        question(PARENT, AssistOffline("d", 30), hub, told, target=1),
+    )
+    assert "OFF-5" in done.rules and not hub.state.pending
+
+
+def test_nothing_is_reported_to_a_parent_that_is_away_or_has_no_word_for_it() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.down(PARENT)
+    done = hub.down(1)
+    assert done.outputs == () and "OFF-5" not in done.rules
+    hub = with_hubs(mid(dialect=Dialect.FLAT))
+    hub.receive(1, AssistAuthenticate("d"))
+    hub.answered(PARENT, Answer(None, Reason.OK, "d", 30))
+    done = hub.down(1)
+    assert done.outputs == () and not hub.is_online(30)
+
+
+def test_a_report_through_the_child_that_has_the_node_is_acted_on_answered_and_passed_up() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    told = hub.next_id
+    done = hub.receive(1, AssistOffline("d", 30), trace_id=5)
+    assert done.outputs == (
+        reply(1, about(Reason.OK, 30, Action.ASSIST_OFFLINE), hub, target=HUB_A, trace_id=5),
+        question(PARENT, AssistOffline("d", 30), hub, told, target=1),
+    )
+    assert hub.state.directory[30] == Route("d", HUB_A, False)
+    assert {"OFF-6", "OFF-5"} <= set(done.rules)
+
+
+def test_a_late_report_does_not_erase_a_newer_route() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    hub.found_below("d", 30, 2)
+    done = hub.receive(1, AssistOffline("d", 30))
+    assert done.outputs == (reply(1, about(Reason.NOT_INDEXED, 30, Action.ASSIST_OFFLINE), hub, target=HUB_A),)
+    assert "OFF-7" in done.rules and "OFF-6" not in done.rules
+    assert hub.unchanged
+
+
+def test_a_report_about_an_unknown_or_offline_node_or_one_with_a_session_here_is_not_indexed() -> None:
+    hub = with_hubs(mid())
+    hub.admitted_from_above(3, "e", 31)
+    hub.found_below("d", 30, 1)
+    hub.receive(1, AssistOffline("d", 30))
+    for device_id, node_id in (("d", 30), ("e", 31), ("x", 99), ("hub-a", HUB_A)):
+        done = hub.receive(1, AssistOffline(device_id, node_id))
+        answer = about(Reason.NOT_INDEXED, node_id, Action.ASSIST_OFFLINE, device_id)
+        assert done.outputs == (reply(1, answer, hub, target=HUB_A),)
+        assert "OFF-7" in done.rules
+        assert hub.unchanged
+
+
+def test_a_lost_hub_takes_everything_behind_it_offline_and_reports_each() -> None:
+    hub = with_hubs(mid())
+    for node_id in (32, 30, 31):
+        hub.found_below(f"d{node_id}", node_id, 1)
+    hub.found_below("e", 40, 2)
+    told = hub.next_id
+    done = hub.down(1)
+    expected = [AssistOffline(f"d{node_id}", node_id) for node_id in (30, 31, 32)]
+    expected.append(AssistOffline("hub-a", HUB_A))
+    assert sent(done) == [question(PARENT, body, hub, told + number, target=1) for number, body in enumerate(expected)]
+    assert not any(map(hub.is_online, (30, 31, 32, HUB_A))) and hub.is_online(40)
+    assert hub.state.directory[30] == Route("d30", HUB_A, False)
+    assert {"OFF-8", "OFF-4"} <= set(done.rules)
+
+
+def test_the_answer_to_a_report_is_not_awaited_and_changes_nothing() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    told = hub.next_id
+    hub.down(1)
+    assert not hub.state.pending
+    for reason in (Reason.OK, Reason.NOT_INDEXED):
+        done = hub.receive(PARENT, about(reason, 30, Action.ASSIST_OFFLINE), msg_id=told, source=1)
+        assert done.outputs == () and hub.unchanged
+        assert {"OFF-9", "FRAME-16"} <= set(done.rules)
+
+
+# Orders of the parent
+
+
+def test_a_hub_told_that_its_own_node_is_superseded_ends_the_session_and_reports_nothing() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    done = hub.receive(PARENT, AssistOffline("d", 30), source=1, trace_id=5)
+    answer = about(Reason.OK, 30, Action.ASSIST_OFFLINE)
+    assert done.outputs == (Close(1), reply(PARENT, answer, hub, target=1, trace_id=5))
+    assert 1 not in hub.state.links and not hub.is_online(30) and "d" in hub.state.whitelist
+    assert "BIND-12" in done.rules and "OFF-5" not in done.rules
+
+
+def test_or_it_passes_the_order_down() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    order = hub.next_id
+    done = hub.receive(PARENT, AssistOffline("d", 30), source=1)
+    assert done.outputs == (
+        question(1, AssistOffline("d", 30), hub, order, target=HUB_A),
+        reply(PARENT, about(Reason.OK, 30, Action.ASSIST_OFFLINE), hub, target=1),
+    )
+    assert hub.state.directory[30] == Route("d", HUB_A, False)
+    assert hub.state.pending[order] == Pending(Purpose.DISMISS, Action.ASSIST_OFFLINE, 1, device_id="d", node_id=30)
+    assert "BIND-12" in done.rules
+
+
+def test_an_order_about_a_node_that_is_not_online_here_is_not_indexed() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(1, Offline("d"))
+    for device_id, node_id in (("d", 30), ("x", 99)):
+        done = hub.receive(PARENT, AssistOffline(device_id, node_id), source=1)
+        answer = about(Reason.NOT_INDEXED, node_id, Action.ASSIST_OFFLINE, device_id)
+        assert done.outputs == (reply(PARENT, answer, hub, target=1),)
+        assert "OFF-7" in done.rules and "BIND-12" not in done.rules
+        assert hub.unchanged
+
+
+def test_an_order_is_obeyed_without_looking_at_the_name() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(PARENT, AssistOffline("", 30), source=1)
+    assert not hub.is_online(30)
+
+
+def test_a_device_dismissed_from_above_can_authenticate_again() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.receive(PARENT, AssistOffline("d", 30), source=1)
+    hub.up(2)
+    done = hub.receive(2, Authenticate("d", key("d")))
+    assert sent(done)[0].frame.body == AssistAuthenticate("d", "", 30)
+    assert hub.session(2).node_id == 30

@@ -1,0 +1,130 @@
+"""Arrows point one way, and what is pure does no I/O: read from the source, not from good intentions."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.catalogue import ROOT
+
+PACKAGE = ROOT / "reference" / "hubauth"
+
+MAY_IMPORT = {
+    "core": {"core"},
+    "network": {"network", "core"},
+    "wire": {"wire", "core"},
+    "trace": {"trace", "network", "wire", "core"},
+    "spark": {"spark", "trace", "wire", "core"},
+    "oracle": {"oracle", "trace", "wire", "core"},
+    "shell": {"shell", "trace", "wire", "core"},
+    "cli": {"cli", "shell", "oracle", "spark", "trace", "wire", "network", "core"},
+}
+"""Each room of the house, and the rooms it may know of."""
+
+PURE = ("core", "network", "wire")
+WORLDLY = {
+    "asyncio",
+    "builtins",
+    "ctypes",
+    "datetime",
+    "http",
+    "importlib",
+    "io",
+    "logging",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "select",
+    "selectors",
+    "shutil",
+    "signal",
+    "socket",
+    "sqlite3",
+    "ssl",
+    "subprocess",
+    "sys",
+    "tempfile",
+    "threading",
+    "time",
+    "uuid",
+}
+WORLDLY_CALLS = {"print", "open", "input", "exec", "eval", "__import__", "breakpoint", "id", "hash"}
+
+
+def rooms() -> list[str]:
+    """Every package and top-level module of the project."""
+    inside = [path for path in PACKAGE.iterdir() if path.name not in ("__init__.py", "__pycache__", "py.typed")]
+    return sorted(path.stem for path in inside if path.suffix == ".py" or any(path.rglob("*.py")))
+
+
+def sources(room: str) -> list[Path]:
+    single = PACKAGE / f"{room}.py"
+    return [single] if single.exists() else sorted((PACKAGE / room).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports, by its full name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import hides where it points"
+            module = node.module or ""
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def called(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+
+
+def test_every_room_has_its_place_in_the_house() -> None:
+    found = rooms()
+    assert {"core", "network", "wire"} <= set(found)
+    assert set(found) <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    files = sources(room)
+    assert files
+    for path in files:
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[0] != "hubauth":
+                assert parts[0] not in ("tests", "tools", "model_tests"), f"{path} imports {name}"
+                continue
+            is_version = name == "hubauth.__version__"
+            assert is_version or parts[1] in MAY_IMPORT[room], f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_what_is_pure_imports_nothing_of_the_world(room: str) -> None:
+    for path in sources(room):
+        worldly = {name for name in imported(path) if name.split(".")[0] in WORLDLY}
+        assert not worldly, f"{path} imports {sorted(worldly)}"
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_what_is_pure_calls_nothing_of_the_world(room: str) -> None:
+    for path in sources(room):
+        calls = set(called(path)) & WORLDLY_CALLS
+        if path.name == "ordered.py":
+            calls -= {"hash"}  # of integers only: the same in every process
+        assert not calls, f"{path} calls {sorted(calls)}"
+
+
+def test_the_arrows_form_no_circle() -> None:
+    settled: set[str] = set()
+    while len(settled) < len(MAY_IMPORT):
+        free = {room for room, others in MAY_IMPORT.items() if others - {room} <= settled} - settled
+        assert free
+        settled |= free
+
+
+def test_the_root_of_the_package_imports_nothing() -> None:
+    assert list(imported(PACKAGE / "__init__.py")) == []

@@ -1,0 +1,116 @@
+"""Code, tests and catalogue speak of the same rules.
+
+Which rules a test exercises is taken from what the steps themselves return, never from a comment.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hypothesis import is_hypothesis_test
+
+from tests.core import harness as core_harness
+from tests.network import harness as network_harness
+from tests.wire.exercise import exercised_rules
+from tools.catalogue import ROOT, load_rules
+
+REFERENCE = ROOT / "reference" / "hubauth"
+RULE_ID = re.compile(r"[A-Z]+-[0-9]+")
+RECORDS = (core_harness.EXERCISED, network_harness.EXERCISED)
+
+
+def catalogue() -> set[str]:
+    written = {rule.id for rule in load_rules().rule}
+    assert written
+    return written
+
+
+# Code and catalogue
+
+
+def cited_in(path: Path) -> Iterator[str]:
+    """Every rule id that stands in a file as a value; documentation does not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in prose or not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if RULE_ID.fullmatch(node.value):
+            yield node.value
+
+
+def decided_in(path: Path) -> Iterator[str]:
+    """The first argument of ``note`` and all of ``cite``: these must be rules, whatever they look like."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        arguments = {"cite": node.args, "note": node.args[:1]}.get(node.func.attr, [])
+        for argument in arguments:
+            yield from (part.value for part in ast.walk(argument) if _is_text(part))  # type: ignore[attr-defined]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def sources() -> list[Path]:
+    found = sorted(REFERENCE.rglob("*.py"))
+    assert found
+    return found
+
+
+def test_the_code_cites_no_rule_that_nobody_wrote_down() -> None:
+    written = catalogue()
+    for path in sources():
+        unknown = {*cited_in(path), *decided_in(path)} - written
+        assert not unknown, f"{path} cites {sorted(unknown)}"
+
+
+def test_every_rule_has_a_place_in_the_code() -> None:
+    cited = {rule for path in sources() for rule in cited_in(path)}
+    assert sorted(catalogue() - cited) == []
+
+
+# Tests and catalogue
+
+
+def plain_tests(folder: str) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The test functions of a folder that can be called without a test runner."""
+    for path in sorted((ROOT / "tests" / folder).glob("test_*.py")):
+        module = importlib.import_module(f"tests.{folder}.{path.stem}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            is_test = name.startswith("test_") and function.__module__ == module.__name__
+            if is_test and not inspect.signature(function).parameters and not is_hypothesis_test(function):
+                yield f"{path.stem}.{name}", function
+
+
+def rules_of(function: Callable[[], None]) -> set[str]:
+    """What the steps of one test returned; nothing if the test fails, which is reported where it stands."""
+    for record in RECORDS:
+        record.clear()
+    try:
+        function()
+    except Exception:
+        return set()
+    return {rule for record in RECORDS for rule in record}
+
+
+def test_every_rule_is_exercised_by_a_test_that_passes() -> None:
+    exercised = exercised_rules()
+    for folder in ("core", "network"):
+        functions = list(plain_tests(folder))
+        assert functions, f"no tests in {folder}"
+        for _, function in functions:
+            exercised |= rules_of(function)
+    assert sorted(exercised - catalogue()) == []
+    assert sorted(catalogue() - exercised) == []
+
+
+def test_the_collection_finds_the_tests_it_should() -> None:
+    names = {name for name, _ in plain_tests("core")}
+    assert "test_register.test_the_authority_binds_an_unknown_device_to_a_new_node" in names
+    assert not any("hypothesis" in name for name in names)
+    assert len(names) > 300
