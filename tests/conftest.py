@@ -1,0 +1,6 @@
+"""Hypothesis for a shared, noisy machine: the same examples every time, and no verdict by the clock."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
