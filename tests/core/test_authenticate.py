@@ -18,7 +18,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Pending, Purpose, Route, Session
 from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Assist, Dialect, Policy
-from tests.core.harness import ASK, HUB, HUB_A, HUB_B, NODE, Hub, issued, key, mid, question, reply, root, sent
+from tests.core.harness import ASK, HUB, HUB_A, HUB_B, NODE, Hub, issued, key, listing, mid, question, reply, root, sent
 
 WRONG = "w" * 43
 
@@ -234,6 +234,42 @@ def test_a_success_about_another_device_or_without_a_node_counts_as_failed() -> 
         assert sent(done) == [reply(1, refused(Reason.UNREACHABLE), hub)]
         assert "AUTH-19" in done.rules
         assert hub.is_free(1) and "d" not in hub.state.whitelist
+
+
+def test_the_authority_admits_through_a_search_only_what_it_has_bound() -> None:
+    found = Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "d", 30, key("d"), NODE)
+    for known, is_admitted in ((listing(d=30), True), ({}, False)):
+        hub = root(**known)
+        hub.provisioned(1, "hub-a")
+        hub.found_below("d", 30, 1)
+        hub.up(2)
+        hub.receive(2, Authenticate("d", key("d")))
+        done = hub.answered(1, found)
+        assert (2 in [link for link, session in hub.state.links.items() if session]) is is_admitted
+        assert ("AUTH-12" in done.rules) is is_admitted and ("AUTH-19" in done.rules) is not is_admitted
+
+
+def test_at_the_authority_a_device_registered_elsewhere_is_searched_where_it_is() -> None:
+    hub = root()
+    hub.provisioned(1, "hub-a")
+    hub.receive(1, AssistRegister("d"))
+    hub.found_below("d", 2, 1)
+    hub.up(2)
+    asked = hub.next_id
+    done = hub.receive(2, Authenticate("d", key("d")))
+    assert sent(done) == [question(1, AssistAuthenticate("d", key("d")), hub, asked, target=HUB_A)]
+    hub.answered(1, Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "d", 2, key("d")))
+    assert hub.session(2) == Session("d", 2, False)
+
+
+def test_a_success_that_contradicts_a_known_binding_counts_as_failed() -> None:
+    for node_id in (5, 20):
+        hub = mid()
+        hub.up(1)
+        hub.receive(1, Authenticate("d", key("d")))
+        done = hub.answered(PARENT, Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "d", node_id, key("d")))
+        assert sent(done) == [reply(1, refused(Reason.UNREACHABLE), hub)]
+        assert "AUTH-19" in done.rules and hub.is_free(1)
 
 
 def test_a_queried_credential_is_stored_only_if_it_is_what_the_device_presented() -> None:

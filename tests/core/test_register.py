@@ -209,6 +209,7 @@ def test_a_hub_in_between_relays_and_keeps_only_the_question() -> None:
     done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"), NODE))
     answer = Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"), NODE)
     assert sent(done) == [reply(1, answer, hub, msg_id=55, target=HUB_A, trace_id=3)]
+    assert "REG-8" in done.rules and "AUTH-11" not in done.rules
     assert (hub.state.whitelist, hub.state.directory) == (before.whitelist, before.directory)
     assert not hub.state.pending
 

@@ -247,10 +247,11 @@ def test_without_presence_a_device_that_moved_below_loses_its_session_here() -> 
 
 def test_without_presence_an_answer_with_this_hubs_own_node_or_none_makes_no_route() -> None:
     hub = with_hubs(mid(dialect=Dialect.FLAT))
-    for node_id in (0, 5):
+    for node_id in (0, 5, HUB_B):
+        before = hub.state.directory
         hub.receive(1, AssistAuthenticate("d"))
-        hub.answered(PARENT, Answer(None, Reason.OK, "d", node_id))
-        assert node_id not in hub.state.directory
+        done = hub.answered(PARENT, Answer(None, Reason.OK, "d", node_id))
+        assert hub.state.directory == before and "AUTH-16" not in done.rules
 
 
 def test_without_presence_a_hub_that_asks_for_itself_keeps_its_link_or_its_route_goes_with_it() -> None:

@@ -153,9 +153,9 @@ def _conflict(t: Transition, old: Policy, new: Policy) -> str:
 
 def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
     t.cite("LINK-9")
-    before, after = set(old.verified_here), set(new.verified_here)
+    before, after = _proofs(old), _proofs(new)
     for binding in old.verified_here:
-        if binding not in after:
+        if _proof(binding) not in after:
             _remove(t, binding)
     for binding in new.verified_here:
         beaten = t.beaten.get(binding.device_id)
@@ -164,10 +164,19 @@ def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
             beaten = None
         if beaten is not None:
             t.cite("TRUST-4")
-        elif binding not in before or binding.device_id not in t.whitelist:
+        elif _proof(binding) not in before or binding.device_id not in t.whitelist:
             t.put_entry(binding.device_id, entry_of(new, binding))
     if authority.is_here(t):
         _keep_bindings(t, old, new)
+
+
+def _proof(binding: Provisioned) -> tuple[str, int, str]:
+    """What makes a binding another one; a new role alone does not."""
+    return binding.device_id, binding.node_id, binding.credential
+
+
+def _proofs(policy: Policy) -> set[tuple[str, int, str]]:
+    return {_proof(binding) for binding in policy.verified_here}
 
 
 def _keep_bindings(t: Transition, old: Policy, new: Policy) -> None:
