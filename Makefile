@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint types generate check-generated test test-fast bench-core clean
+.PHONY: help setup demo lint types generate check-generated test test-fast model-test mutants mutants-sample bench-core bench-hub clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -36,12 +36,25 @@ check-generated: setup ## fail if a generated file is stale
 
 test: setup lint types check-generated ## all checks that CI needs
 	$(PY) -m pytest -n 2
+	$(MAKE) model-test mutants-sample
 
 test-fast: setup ## the inner loop: unit tests only
-	$(PY) -m pytest -n 2 -q -x -m 'not slow'
+	$(PY) -m pytest -n 2 -q -x -m 'not slow' tests/core tests/network tests/wire
+
+model-test: setup ## Hypothesis state machines and CrossHair contracts (HYPOTHESIS_PROFILE=dev|ci|long)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) -m pytest -q model_tests
+
+mutants: setup ## every mutant of the core's decisions, each of which a test must kill; rewrites spec/mutants.md
+	$(PY) -m tools.mutants --all
+
+mutants-sample: setup ## a fixed sample of them, for CI
+	$(PY) -m tools.mutants
 
 bench-core: setup ## cost of a step at 1,000 and at 1,000,000 devices
 	$(PY) -m tests.bench.core
+
+bench-hub: setup ## a real hub over TCP beside a raw echo server
+	$(PY) -m tests.bench.hub
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

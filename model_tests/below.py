@@ -1,0 +1,276 @@
+"""A hub below a parent, on another napkin: who waits for whom, and what every answer, late or wrong, must do.
+
+Like ``naive``, this shares nothing with the core but the words. Devices d1, d2, d3 have the nodes that the authority
+above would give them; one child hub may be connected.
+"""
+
+from typing import TypeAlias
+
+from attrs import Factory, define, frozen
+
+from hubauth.core.messages import Action, Reason
+from hubauth.core.policy import Assist, Policy
+
+PARENT, CHILD = 0, 9
+NODES = {"d1": 30, "d2": 31, "d3": 32}
+Said: TypeAlias = tuple[int, Action, Reason]
+"""(link, what was asked, how it is answered)"""
+PASSED_ON = (Reason.NOT_ADMITTED, Reason.PROTECTED, Reason.UNREACHABLE, Reason.INTERNAL, Reason.EXHAUSTED, Reason.BUSY)
+
+
+@frozen
+class Question:
+    """What this hub has asked on behalf of a link."""
+
+    asked: int
+    link: int
+    action: Action
+    device: str = ""
+    credential: str = ""
+    node_id: int = 0
+    stale: bool = False
+
+
+@define
+class NaiveHub:
+    """Everything a hub between others knows, in dictionaries."""
+
+    policy: Policy
+    present: bool = False
+    links: dict[int, str | None] = Factory(dict)
+    entries: dict[str, str] = Factory(dict)
+    """device -> credential"""
+    places: dict[str, tuple[str, bool]] = Factory(dict)
+    """device -> ("here" or "child", online)"""
+    questions: dict[int, Question] = Factory(dict)
+    dismissed: set[str] = Factory(set)
+    """Devices that the child was told to let go and has not confirmed."""
+    cache: set[int] = Factory(set)
+    """Nodes whose permissions are known."""
+    handled: int = 0
+    """The last revoke taken from the parent."""
+    said: list[Said] = Factory(list)
+    asked: list[tuple[int, Action]] = Factory(list)
+    """The requests that the last event made this hub send: (link, action)"""
+    closed: list[int] = Factory(list)
+
+    def begin(self) -> None:
+        self.said, self.asked, self.closed = [], [], []
+
+    # Pieces
+
+    def answer(self, link: int, action: Action, reason: Reason) -> None:
+        if link in self.links or link == PARENT:
+            self.said.append((link, action, reason))
+
+    def tell_parent(self, action: Action) -> None:
+        if self.present:
+            self.asked.append((PARENT, action))
+
+    def link_of(self, device: str) -> int | None:
+        return next((link for link, there in self.links.items() if there == device), None)
+
+    def busy(self, link: int) -> bool:
+        return len([asked for asked in self.questions.values() if asked.link == link]) >= self.policy.pending_limit
+
+    def leave(self, link: int, *, report: bool) -> None:
+        """The device on the link is gone from here."""
+        device = self.links[link]
+        assert device is not None
+        self.links[link] = None
+        self.places[device] = ("here", False)
+        entrance = (Action.REGISTER, Action.AUTHENTICATE)
+        self.questions = {
+            key: asked for key, asked in self.questions.items() if asked.link != link or asked.action in entrance
+        }
+        if report:
+            self.tell_parent(Action.ASSIST_OFFLINE)
+
+    def forget_link(self, link: int) -> None:
+        del self.links[link]
+        self.questions = {key: asked for key, asked in self.questions.items() if asked.link != link}
+
+    def close(self, link: int) -> None:
+        self.forget_link(link)
+        self.closed.append(link)
+
+    def displace(self, link: int) -> None:
+        self.leave(link, report=False)
+        if self.policy.close_superseded:
+            self.close(link)
+        else:
+            self.asked.append((link, Action.OFFLINE))
+
+    def dismiss(self, device: str) -> None:
+        if CHILD in self.links:
+            self.asked.append((CHILD, Action.ASSIST_OFFLINE))
+            self.dismissed.add(device)
+
+    def enter(self, link: int, device: str) -> None:
+        if self.links[link] not in (None, device):
+            self.leave(link, report=True)
+        other = self.link_of(device)
+        if other not in (None, link):
+            assert other is not None
+            self.displace(other)
+        if self.places.get(device) == ("child", True):
+            self.dismiss(device)
+        self.links[link] = device
+        self.places[device] = ("here", True)
+        self.tell_parent(Action.ASSIST_AUTHENTICATE)
+
+    def fail(self, asked: int) -> None:
+        """A neighbour is gone: whoever waits for it is told."""
+        for key, question in sorted(self.questions.items()):
+            if question.asked == asked:
+                del self.questions[key]
+                self.answer(question.link, question.action, Reason.UNREACHABLE)
+
+    # What devices do. The number is the MsgID that the hub will use if it has to ask.
+
+    def register(self, link: int, device: str, number: int) -> None:
+        if not self.present:
+            self.answer(link, Action.REGISTER, Reason.UNREACHABLE)
+        elif self.busy(link):
+            self.answer(link, Action.REGISTER, Reason.BUSY)
+        else:
+            self.asked.append((PARENT, Action.ASSIST_REGISTER))
+            self.questions[number] = Question(PARENT, link, Action.REGISTER, device)
+
+    def authenticate(self, link: int, device: str, credential: str, number: int) -> None:
+        if device in self.entries or not credential:
+            right = bool(credential) and self.entries.get(device) == credential
+            if right:
+                self.enter(link, device)
+            self.answer(link, Action.AUTHENTICATE, Reason.OK if right else Reason.NOT_ADMITTED)
+            return
+        place, _ = self.places.get(device, ("", False))
+        whom = CHILD if place == "child" else PARENT
+        reachable = CHILD in self.links if whom == CHILD else self.present
+        if self.policy.assist is Assist.NONE:
+            self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
+        elif not reachable:
+            self.answer(link, Action.AUTHENTICATE, Reason.UNREACHABLE)
+        elif self.busy(link):
+            self.answer(link, Action.AUTHENTICATE, Reason.BUSY)
+        else:
+            query = self.policy.assist is Assist.QUERY
+            self.asked.append((whom, Action.ASSIST_QUERY_CREDENTIAL if query else Action.ASSIST_AUTHENTICATE))
+            self.questions[number] = Question(whom, link, Action.AUTHENTICATE, device, credential)
+
+    def get_perms(self, link: int, node_id: int, number: int) -> None:
+        if node_id in self.cache:
+            self.answer(link, Action.GET_PERMS, Reason.OK)
+        elif not self.present:
+            self.answer(link, Action.GET_PERMS, Reason.UNREACHABLE)
+        elif self.busy(link):
+            self.answer(link, Action.GET_PERMS, Reason.BUSY)
+        else:
+            self.asked.append((PARENT, Action.GET_PERMS))
+            self.questions[number] = Question(PARENT, link, Action.GET_PERMS, node_id=node_id)
+
+    # What comes back
+
+    def answered(self, key: int, reason: Reason, *, right: bool, credential: str) -> None:
+        """``right``: it names the device that was asked about, and its node."""
+        question = self.questions.pop(key)
+        link, action = question.link, question.action
+        if action is Action.GET_PERMS:
+            if reason is Reason.OK and not question.stale:
+                self.cache.add(question.node_id)
+            self.answer(link, action, reason)
+        elif reason is not Reason.OK:
+            passed = action is Action.REGISTER or reason in PASSED_ON
+            self.answer(link, action, reason if passed else Reason.UNREACHABLE)
+        elif not right:
+            self.answer(link, action, Reason.UNREACHABLE)
+        elif action is Action.AUTHENTICATE and self.policy.assist is Assist.QUERY and credential != question.credential:
+            self.answer(link, action, Reason.NOT_ADMITTED)
+        else:
+            self.entries[question.device] = credential if action is Action.REGISTER else question.credential
+            self.enter(link, question.device)
+            self.answer(link, action, Reason.OK)
+
+    def timed_out(self, key: int) -> None:
+        question = self.questions.pop(key)
+        self.answer(question.link, question.action, Reason.UNREACHABLE)
+
+    # What the other hubs do
+
+    def announced(self, device: str) -> None:
+        """By the child."""
+        if device in self.dismissed:
+            return
+        own = self.link_of(device)
+        if own is not None:
+            self.displace(own)
+        self.places[device] = ("child", True)
+        self.tell_parent(Action.ASSIST_AUTHENTICATE)
+
+    def reported_gone(self, device: str) -> None:
+        """By the child."""
+        if self.places.get(device) == ("child", True):
+            self.places[device] = ("child", False)
+            self.answer(CHILD, Action.ASSIST_OFFLINE, Reason.OK)
+            self.tell_parent(Action.ASSIST_OFFLINE)
+        else:
+            self.answer(CHILD, Action.ASSIST_OFFLINE, Reason.NOT_INDEXED)
+
+    def ordered_off(self, device: str) -> None:
+        """By the parent: the device is elsewhere."""
+        place, online = self.places.get(device, ("", False))
+        if not online:
+            self.answer(PARENT, Action.ASSIST_OFFLINE, Reason.NOT_INDEXED)
+            return
+        if place == "child":
+            self.dismiss(device)
+            self.places[device] = ("child", False)
+        else:
+            own = self.link_of(device)
+            assert own is not None
+            self.displace(own)
+        self.answer(PARENT, Action.ASSIST_OFFLINE, Reason.OK)
+
+    def revoked(self, device: str, credential: str, number: int) -> None:
+        """By the parent."""
+        if number <= self.handled:
+            return
+        self.handled = number
+        for key, question in sorted(self.questions.items()):
+            authenticates = question.action is Action.AUTHENTICATE and question.device == device
+            if authenticates and credential in ("", question.credential):
+                del self.questions[key]
+                self.answer(question.link, question.action, Reason.NOT_ADMITTED)
+        if device in self.entries and credential in ("", self.entries[device]):
+            del self.entries[device]
+            self.answer(PARENT, Action.REVOKE, Reason.OK)
+            link = self.link_of(device)
+            if link is not None:
+                self.leave(link, report=True)
+                if self.policy.close_on_revoke and not self._registers(link):
+                    self.close(link)
+        elif device in self.entries and self.policy.answer_mismatch:
+            self.answer(PARENT, Action.REVOKE, Reason.CREDENTIAL_MISMATCH)
+
+    def _registers(self, link: int) -> bool:
+        return any(asked.link == link and asked.action is Action.REGISTER for asked in self.questions.values())
+
+    def invalidated(self, nodes: tuple[int, ...]) -> None:
+        """By the parent."""
+        self.cache -= set(nodes) or set(self.cache)
+        for key, asked in self.questions.items():
+            if asked.action is Action.GET_PERMS and (not nodes or asked.node_id in nodes):
+                self.questions[key] = Question(asked.asked, asked.link, asked.action, node_id=asked.node_id, stale=True)
+
+    def parent_gone(self) -> None:
+        self.present = False
+        self.fail(PARENT)
+
+    def child_gone(self) -> None:
+        for device, (place, online) in sorted(self.places.items()):
+            if place == "child" and online:
+                self.places[device] = ("child", False)
+                self.tell_parent(Action.ASSIST_OFFLINE)
+        self.fail(CHILD)
+        self.dismissed = set()
+        del self.links[CHILD]

@@ -1,0 +1,50 @@
+"""What the drivers of the machines need to know in order to judge a step."""
+
+from attrs import evolve
+
+from hubauth.core.model import Purpose, Route, State
+from hubauth.core.outputs import Note, NoteKind
+from hubauth.core.transition import Step
+from hubauth.network.tree import Happened, Network
+
+
+def timers_of(state: State) -> set[int]:
+    """The timers that must be running."""
+    unlimited = (Purpose.DISMISS, Purpose.FENCE)
+    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in unlimited}
+    return running | ({state.announce_timer} if state.announcing is not None else set())
+
+
+def sessions_not_online(state: State) -> list[str]:
+    """Whoever has a session at a hub is online there, and directly."""
+    return [
+        f"SessionsOnlineHere: node {session.node_id} on link {link}"
+        for link, session in state.links.items()
+        if session is not None
+        and state.directory.get(session.node_id) != Route(session.device_id, session.node_id, online=True)
+    ]
+
+
+def is_refused(done: Step) -> bool:
+    """Whether a changed policy was refused."""
+    return any(isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED for output in done.outputs)
+
+
+def without_admission(network: Network, device_id: str) -> Network:
+    """NoLockOut promises nothing to a device whose operator took its entry away."""
+    if device_id not in network.admitted:
+        return network
+    return evolve(network, admitted=network.admitted.delete(device_id))
+
+
+def forget_revoked_here(network: Network, happened: Happened) -> Network:
+    """Nor to one that was revoked at this hub only."""
+    if "REV-4" in happened.step.rules:
+        for table, device_id, old, new in happened.step.changes:
+            if (
+                table == "whitelist"
+                and new is None
+                and network.admitted.get(device_id) == (happened.hub, old.credential)
+            ):
+                network = without_admission(network, device_id)
+    return network

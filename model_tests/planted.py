@@ -1,0 +1,98 @@
+"""A bug for every contract: plausible mistakes, which CrossHair must find under the contract's name."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from attrs import evolve
+
+from hubauth.core.authority import Authority
+from hubauth.core.messages import Frame, Grant, Revoke
+from hubauth.core.ordered import OrderedIds
+from hubauth.core.policy import Policy
+from hubauth.wire.header import decode_v1, decode_v2
+from model_tests import contracts
+
+
+def _signed_message_ids(data: bytes) -> Any:
+    read: Any = decode_v1(data)
+    return evolve(read, msg_id=read.msg_id - 2**32 if read.msg_id >= 2**31 else read.msg_id)
+
+
+def _hop_limit_of_seven_bits(data: bytes) -> Any:
+    read: Any = decode_v2(data)
+    return evolve(read, hop_limit=read.hop_limit % 128)
+
+
+def _asked_hub_allocates(configured: int, own: int, has_parent: bool) -> Authority:
+    if configured and configured != own:
+        return Authority.NODE
+    return Authority.PARENT if has_parent and own != 77 else Authority.SELF
+
+
+class _UnknownRoleIsAdmin(Policy):
+    def resolve(self, node_id: int) -> Grant:
+        grant = super().resolve(node_id)
+        return Grant(grant.role, ("*",)) if grant.role not in self.role_perms else grant
+
+
+class _StarIsEverything(Grant):
+    def allows(self, permission: str) -> bool:
+        return permission in self.perms or "*" in self.perms
+
+
+def _only_auth_revoke(grant: Grant) -> bool:
+    return any(name in ("*", "auth.revoke", "auth.assist", "auth.perms_invalidate") for name in grant.perms)
+
+
+def _prefix_is_enough(known: str, presented: str) -> bool:
+    return bool(known) and bool(presented) and known.startswith(presented)
+
+
+def _credential_beats_node(message: Revoke, node_id: int, credential: str) -> bool:
+    if message.credential:
+        return message.credential == credential
+    return message.node_id in (0, node_id)
+
+
+def _node_alone(message: Revoke, node_id: int, _credential: str) -> bool:
+    return message.node_id in (0, node_id)
+
+
+def _wraps(frame: Frame) -> int | None:
+    return (frame.hop_limit - 1) % 256 or None
+
+
+def _off_by_one(listed: OrderedIds, _: tuple[int, ...], offset: int, limit: int) -> tuple[int, list[int]]:
+    return len(listed), list(islice(listed.page(offset), limit + (offset == 69)))
+
+
+def _counts_repeated(listed: OrderedIds, wanted: tuple[int, ...], offset: int, _: int) -> tuple[int, list[int]]:
+    kept = sorted(node_id for node_id in wanted if node_id in listed)
+    return len(kept), kept[offset:]
+
+
+class _ForgetsNegative(OrderedIds):
+    def add(self, item: int) -> "OrderedIds":
+        return self if item == -5 else _ForgetsNegative.of([*self, item])
+
+
+PLANTED: dict[Callable[..., bool], tuple[str, Any]] = {
+    contracts.header_v1_round_trip: ("decode_v1", _signed_message_ids),
+    contracts.header_v2_round_trip: ("decode_v2", _hop_limit_of_seven_bits),
+    contracts.authority_choice: ("choose_authority", _asked_hub_allocates),
+    contracts.role_resolution: (
+        "POLICY",
+        _UnknownRoleIsAdmin(**{name: getattr(contracts.POLICY, name) for name in ("default_role", "node_roles")}),
+    ),
+    contracts.star_is_not_assist: ("Grant", _StarIsEverything),
+    contracts.privileged: ("is_privileged", _only_auth_revoke),
+    contracts.credential_comparison: ("same_credential", _prefix_is_enough),
+    contracts.revoke_meaning: ("agrees", _credential_beats_node),
+    contracts.entry_lifecycle: ("agrees", _node_alone),
+    contracts.hop_limit_falls: ("lower_hop_limit", _wraps),
+    contracts.paging: ("select_page", _off_by_one),
+    contracts.paging_of_wanted: ("select_page", _counts_repeated),
+    contracts.ordered_ids_are_a_set: ("EMPTY", _ForgetsNegative()),
+}
+"""contract -> the name it knows the real thing by, and the broken one"""

@@ -1,0 +1,120 @@
+"""The trees that the network machine runs on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from attrs import frozen
+
+from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
+from hubauth.network import tree
+from hubauth.network.tree import Network
+from tests.network.harness import ADMIN_NODE, child_hub, listed, root_hub, verified
+
+T = TypeVar("T")
+
+
+class Pick(Protocol):
+    """Whoever chooses what happens next: Hypothesis, or a seeded generator."""
+
+    def __call__(self, options: Sequence[T]) -> T: ...
+
+
+ADMIN_KEY = "a" * 43
+SPARE_KEY = "s" * 43
+SPARE_NODE = 8
+_ADMIN = Provisioned("admin", ADMIN_NODE, ADMIN_KEY, "admin")
+_ADMIN_LISTED = Provisioned("admin", ADMIN_NODE, "", "admin")
+SPARE = Provisioned("spare", SPARE_NODE, SPARE_KEY, "reader")
+"""A binding that a changed policy brings and takes away."""
+
+
+@frozen
+class Shape:
+    """A tree, and which of its hubs hands out node ids."""
+
+    name: str
+    authority: str
+    build: Callable[[dict[str, Any]], Network]
+
+
+def _two_levels(options: dict[str, Any]) -> Network:
+    return tree.build(
+        {
+            "root": (None, root_hub((verified(2), verified(3), _ADMIN_LISTED), **options)),
+            "A": ("root", child_hub(2, (_ADMIN,), **options)),
+            "B": ("root", child_hub(3, **options)),
+        }
+    )
+
+
+def _three_levels(options: dict[str, Any]) -> Network:
+    return tree.build(
+        {
+            "root": (None, root_hub((verified(2), listed(3), verified(4), _ADMIN), **options)),
+            "mid": ("root", child_hub(2, (verified(3),), **options)),
+            "A": ("mid", child_hub(3, **options)),
+            "B": ("root", child_hub(4, **options)),
+        }
+    )
+
+
+def _authority_at_a_leaf(options: dict[str, Any]) -> Network:
+    options = {**options, "authority": 2}
+    return tree.build(
+        {
+            "root": (None, root_hub((verified(2), verified(3)), **options)),
+            "A": ("root", child_hub(2, (listed(3), _ADMIN_LISTED), **options)),
+            "B": ("root", child_hub(3, (_ADMIN,), **options)),
+        }
+    )
+
+
+def _authority_in_the_middle(options: dict[str, Any]) -> Network:
+    options = {**options, "authority": 2}
+    return tree.build(
+        {
+            "root": (None, root_hub((verified(2), verified(4)), **options)),
+            "mid": ("root", child_hub(2, (verified(3), listed(4), _ADMIN), **options)),
+            "A": ("mid", child_hub(3, **options)),
+            "B": ("root", child_hub(4, **options)),
+        }
+    )
+
+
+SHAPES = (
+    Shape("two levels", "root", _two_levels),
+    Shape("three levels", "root", _three_levels),
+    Shape("authority at a leaf", "A", _authority_at_a_leaf),
+    Shape("authority in the middle", "mid", _authority_in_the_middle),
+)
+
+
+def draw_options(pick: Pick, dialect: Dialect) -> dict[str, Any]:
+    """A configuration for all hubs of a tree; the defaults come up most often."""
+    return {
+        "dialect": dialect,
+        "assist": pick((Assist.AUTH, Assist.AUTH, Assist.QUERY, Assist.NONE)),
+        "reregister": pick((Reregister.OPEN, Reregister.OPEN, Reregister.AFTER_REVOKE)),
+        "revoke_on_reregister": pick((True, True, True, False)),
+        "close_superseded": pick((True, False)),
+        "close_on_revoke": pick((True, False)),
+        "answer_mismatch": pick((True, False)),
+        "pending_limit": pick((256, 256, 2)),
+        "announce_batch": pick((256, 1)),
+    }
+
+
+def changed(policy: Policy, pick: Pick, *, is_authority: bool) -> dict[str, Any]:
+    """One thing about a policy that its operator changes."""
+    roles: tuple[Any, ...] = ({}, {10: "admin"}, {11: "admin", 10: "reader"})
+    perms: tuple[Any, ...] = (policy.role_perms, policy.role_perms.set("node", ("auth.revoke",)))
+    changes: list[dict[str, Any]] = [
+        {"node_roles": pick(roles)},
+        {"role_perms": pick(perms)},
+        {"close_superseded": not policy.close_superseded},
+        {"dialect": Dialect.LOGIN if policy.dialect is Dialect.AUTH else Dialect.AUTH},
+    ]
+    if is_authority and policy.dialect is not Dialect.FLAT:
+        without = tuple(binding for binding in policy.provisioned if binding.device_id != SPARE.device_id)
+        changes.append({"provisioned": without if SPARE in policy.provisioned else (*policy.provisioned, SPARE)})
+    return pick(changes)

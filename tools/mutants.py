@@ -1,0 +1,252 @@
+"""Mutation run over the decision code of the core: ``python -m tools.mutants --all``.
+
+Every mutant gets a forked process, in which the tests that execute the changed line are run until one fails. What
+survives is listed; an explanation in model_tests/survivors.toml says why a survivor is no different from the core.
+"""
+
+import argparse
+import gc
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from attrs import frozen
+
+from model_tests.killing import ROOT, Case, cases, failure_of, measured, quiet_hypothesis
+from model_tests.mutation import MODULES, Mutant, install, mutants_of
+
+PATIENCE_SECONDS = 3.0
+"""Processor time that any test may take; beyond that, ten times what it took without a mutant."""
+MEMORY_BYTES = 2 * 1024**3
+REQUIRED_SCORE = 0.90
+CI_SAMPLE, CI_SEED, CI_BUDGET_SECONDS = 300, 20, 120.0
+REPORT = ROOT / "spec" / "mutants.md"
+RESULTS = ROOT / "build" / "mutants.json"
+EXPLANATIONS = ROOT / "model_tests" / "survivors.toml"
+
+SURVIVED, KILLED, BROKEN = 0, 1, 2
+
+
+@frozen
+class Verdict:
+    """What became of a mutant; ``killer`` is empty if it survived."""
+
+    mutant: Mutant
+    killer: str
+
+
+@frozen
+class Explanation:
+    """Why a survivor is equivalent to the core."""
+
+    file: str
+    operator: str
+    source: str
+    because: str
+
+    def explains(self, mutant: Mutant) -> bool:
+        return (self.file, self.operator, self.source) == (mutant.file, mutant.operator, mutant.source)
+
+
+# Running
+
+
+def judge(mutant: Mutant, suite: list[Case], writer: int) -> int:
+    """In a process of its own: run the mutant until something fails; the exit code."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    install(mutant)
+    for case in suite:
+        if not case.touches(mutant):
+            continue
+        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_SECONDS + 10 * case.seconds)
+        if failure_of(case):
+            os.write(writer, case.name.encode())
+            return KILLED
+    return SURVIVED
+
+
+def run(mutants: list[Mutant], suite: list[Case], jobs: int, budget: float | None) -> list[Verdict]:
+    """Judge all mutants, ``jobs`` at a time, starting none after the budget is spent."""
+    started = time.monotonic()
+    running: dict[int, tuple[Mutant, int]] = {}
+    verdicts: list[Verdict] = []
+    todo = list(reversed(mutants))
+    while todo or running:
+        if budget is not None and time.monotonic() - started > budget:
+            todo.clear()
+        while todo and len(running) < jobs:
+            mutant = todo.pop()
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                code = BROKEN
+                try:
+                    code = judge(mutant, suite, writer)
+                finally:
+                    os._exit(code)
+            os.close(writer)
+            running[child] = (mutant, reader)
+        if running:
+            child, status = os.wait()
+            mutant, reader = running.pop(child)
+            verdicts.append(Verdict(mutant, _killer(status, reader)))
+            _progress(verdicts, len(mutants), time.monotonic() - started)
+    print(file=sys.stderr)
+    return sorted(verdicts, key=lambda verdict: (verdict.mutant.file, verdict.mutant.line, verdict.mutant.number))
+
+
+def _killer(status: int, reader: int) -> str:
+    with os.fdopen(reader) as stream:
+        killer = stream.read()
+    if os.WIFSIGNALED(status):
+        return "timeout" if os.WTERMSIG(status) == signal.SIGVTALRM else f"signal {os.WTERMSIG(status)}"
+    if os.WEXITSTATUS(status) == BROKEN:
+        raise SystemExit("a mutant could not be put in place")
+    return killer
+
+
+def _progress(verdicts: list[Verdict], total: int, seconds: float) -> None:
+    killed = len([verdict for verdict in verdicts if verdict.killer])
+    line = f"\r{len(verdicts)}/{total} mutants, {killed} killed, {len(verdicts) - killed} survived, {seconds:.0f} s"
+    print(line, end="", file=sys.stderr, flush=True)
+
+
+def baseline(ignore_failing: bool) -> list[Case]:
+    """Every test on the core as it is, cheapest first within its kind."""
+    started = time.monotonic()
+    suite = [measured(case) for case in cases()]
+    failing = [case for case in suite if case.failure]
+    for case in failing:
+        print(f"fails without any mutant: {case.name}: {case.failure}", file=sys.stderr)
+    if failing and not ignore_failing:
+        raise SystemExit(2)
+    suite = sorted((case for case in suite if not case.failure), key=lambda case: case.seconds)
+    print(f"{len(suite)} tests measured in {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return suite
+
+
+# Reporting
+
+
+def explanations() -> list[Explanation]:
+    if not EXPLANATIONS.exists():
+        return []
+    with EXPLANATIONS.open("rb") as file:
+        return [Explanation(**entry) for entry in tomllib.load(file).get("survivor", [])]
+
+
+def score(verdicts: Iterable[Verdict]) -> float:
+    counted = list(verdicts)
+    return len([verdict for verdict in counted if verdict.killer]) / len(counted) if counted else 0.0
+
+
+def table(verdicts: list[Verdict]) -> list[str]:
+    lines = ["| file | mutants | killed | survived | score |", "|---|---:|---:|---:|---:|"]
+    files = [f"{module}.py" for module in MODULES]
+    for name in [*files, "all"]:
+        own = [verdict for verdict in verdicts if name in (verdict.mutant.file, "all")]
+        if own:
+            killed = len([verdict for verdict in own if verdict.killer])
+            lines.append(f"| {name} | {len(own)} | {killed} | {len(own) - killed} | {score(own):.1%} |")
+    return lines
+
+
+def report(verdicts: list[Verdict], known: list[Explanation]) -> str:
+    """The full report as Markdown."""
+    lines = [
+        "# Mutants of the core",
+        "",
+        "<!-- Generated by `python -m tools.mutants --all`; do not edit. Reasons: model_tests/survivors.toml -->",
+        "",
+        "Each mutant is one small change of the decision code: a condition negated, a comparison swapped, a call left",
+        "out, a branch never taken, a constant changed, an early return. It is killed if some test fails.",
+        "",
+        *table(verdicts),
+        "",
+        "## Survivors",
+        "",
+    ]
+    survivors = [verdict.mutant for verdict in verdicts if not verdict.killer]
+    explained = [(mutant, _because(mutant, known)) for mutant in survivors]
+    for mutant, because in sorted(explained, key=lambda pair: not pair[1]):
+        reason = because or "**not explained**"
+        lines += [f"- `{mutant.file}:{mutant.line}` in `{mutant.qualname}`, {mutant.operator}:"]
+        lines += [f"  `{mutant.source}`", f"  {reason}"]
+    return "\n".join(lines if survivors else [*lines, "None."]) + "\n"
+
+
+def _because(mutant: Mutant, known: list[Explanation]) -> str:
+    return next((explanation.because for explanation in known if explanation.explains(mutant)), "")
+
+
+def _select(options: argparse.Namespace) -> list[Mutant]:
+    chosen = [module for module in MODULES if options.only in (None, f"{module}.py", module)]
+    mutants = [mutant for module in chosen for mutant in mutants_of(module)]
+    if options.all or options.only:
+        return mutants
+    return random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="every mutant, and write spec/mutants.md")
+    parser.add_argument("--only", metavar="FILE", help="every mutant of one file")
+    parser.add_argument("--sample", type=int, default=CI_SAMPLE, help="otherwise: this many, chosen by the seed")
+    parser.add_argument("--seed", type=int, default=CI_SEED)
+    parser.add_argument("--budget", type=float, default=CI_BUDGET_SECONDS, help="seconds for a sample")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--ignore-failing", action="store_true", help="leave out tests that fail without a mutant")
+    options = parser.parse_args()
+
+    quiet_hypothesis()
+    suite = baseline(options.ignore_failing)
+    gc.collect()
+    gc.freeze()
+    sampled = not options.all and not options.only
+    verdicts = run(_select(options), suite, options.jobs, options.budget if sampled else None)
+
+    known = explanations()
+    survivors = [verdict.mutant for verdict in verdicts if not verdict.killer]
+    unused = [entry for entry in known if not any(entry.explains(mutant) for mutant in survivors)]
+    print("\n".join(table(verdicts)))
+    for mutant in survivors:
+        print(f"survived: {mutant.name}" + ("" if _because(mutant, known) else "   (not explained)"))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps([_row(verdict) for verdict in verdicts], indent=1) + "\n")
+    if options.all:
+        REPORT.write_text(report(verdicts, known))
+        for entry in unused:
+            print(f"explains no survivor: {entry.file} [{entry.operator}] {entry.source}")
+    killers = Counter(verdict.killer.split("[")[0].split(" ")[0].rsplit(".", 1)[0] for verdict in verdicts)
+    print("killed by: " + ", ".join(f"{name or 'nothing'} {count}" for name, count in killers.most_common(8)))
+    bad = score(verdicts) < REQUIRED_SCORE or (options.all and bool(unused))
+    print(f"score {score(verdicts):.1%} of {len(verdicts)} mutants")
+    return 1 if bad else 0
+
+
+def _row(verdict: Verdict) -> dict[str, object]:
+    mutant = verdict.mutant
+    return {
+        "file": mutant.file,
+        "line": mutant.line,
+        "function": mutant.qualname,
+        "operator": mutant.operator,
+        "source": mutant.source,
+        "killer": verdict.killer,
+    }
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path.cwd()))
+    sys.exit(main())
