@@ -1,0 +1,5 @@
+"""One command, ``hubauth``."""
+
+from hubauth.cli.main import main
+
+__all__ = ["main"]

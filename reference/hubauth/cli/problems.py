@@ -1,0 +1,14 @@
+"""How a command fails: a message, perhaps a hint, and an exit code."""
+
+REFUSED = 1
+"""The hub's answer was no."""
+WRONG = 2
+"""The command could not be carried out."""
+
+
+class CommandError(Exception):
+    """Why a command could not be carried out."""
+
+    def __init__(self, message: str, hint: str = "", code: int = WRONG) -> None:
+        super().__init__(message)
+        self.hint, self.code = hint, code

@@ -1,0 +1,54 @@
+"""``hubauth provision``: one child hub's binding, for both sides."""
+
+import argparse
+import json
+import secrets
+
+from hubauth.cli.problems import CommandError
+from hubauth.core.messages import MAX_NODE_ID
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The grammar of this command."""
+    provision = commands.add_parser(
+        "provision",
+        help="make a child hub's binding for both sides",
+        description="Draw a credential for a child hub and print what belongs into which configuration.",
+    )
+    provision.set_defaults(run=run)
+    provision.add_argument("device_id", help="the child hub's name, unique in the tree")
+    provision.add_argument("node_id", type=int, help="the child hub's node id, never handed out otherwise")
+    provision.add_argument("--role", default="hub", help="needs auth.assist in auth.role_perms (default: hub)")
+    provision.add_argument("--parent", default="", metavar="HOST:PORT", help="where the parent listens")
+    provision.add_argument("--json", action="store_true")
+
+
+def run(chosen: argparse.Namespace) -> int:
+    if not 1 < chosen.node_id <= MAX_NODE_ID:
+        raise CommandError(f"not a node id for a child hub: {chosen.node_id}", "1 is the root's; take 2 or more")
+    if not 0 < len(chosen.device_id.encode()) <= 128:
+        raise CommandError("the name must have 1 to 128 bytes")
+    credential = secrets.token_urlsafe(32)
+    binding = {"device_id": chosen.device_id, "node_id": chosen.node_id, "credential": credential, "role": chosen.role}
+    listed = {key: value for key, value in binding.items() if key != "credential"}
+    own = {key: value for key, value in binding.items() if key != "role"}
+    if chosen.json:
+        print(json.dumps({"parent": binding, "authority": listed, "child": own}))
+        return 0
+    print("# In the configuration of the parent, which verifies it:\n")
+    _table("[[provisioned]]", binding)
+    print(f'# and under [auth]: role_perms = "{chosen.role}:auth.assist"\n')
+    print("# In the configuration of the authority, if that is another hub:\n")
+    _table("[[provisioned]]", listed)
+    print("# In the configuration of the child hub itself:\n")
+    _table("[hub]", own)
+    _table("[parent]", {"address": chosen.parent or "HOST:PORT"})
+    return 0
+
+
+def _table(name: str, values: dict[str, object]) -> None:
+    print(name)
+    for key, value in values.items():
+        # A JSON string is a TOML string too.
+        print(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    print()

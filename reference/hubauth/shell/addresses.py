@@ -1,0 +1,27 @@
+"""``host:port`` as people write it; ``[::1]:7080`` for IPv6."""
+
+from typing import NamedTuple
+
+
+class Address(NamedTuple):
+    """Where to listen or to connect. Port 0 means: any free one (listening only)."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Read ``host:port``; anything else is a ValueError that says what is wrong."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not host:
+        raise ValueError(f"not host:port: {text!a}")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"an IPv6 address needs brackets: {text!a}")
+    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"not a port: {port!a}")
+    return Address(host, int(port))

@@ -1,0 +1,340 @@
+"""The heart of a hub: one state, one step at a time, outputs released only after the journal has their inputs.
+
+All inputs of one turn of the event loop form a batch (those of a long turn, several). The batch is appended to the
+journal with one write; only then do its outputs leave, one write per connection. With ``fsync`` the sync runs in a
+thread while the next batch gathers.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from struct import error as StructError
+from typing import Protocol
+
+from hubauth.core.inputs import PARENT, Input, Link, LinkDown, PolicyChanged, Received, TimerFired
+from hubauth.core.messages import SUB_PROTO, AssistRegister, Register
+from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer
+from hubauth.core.step import step
+from hubauth.core.transition import Step
+from hubauth.shell.journal import Journal, policy_refused
+from hubauth.shell.observe import Observer, say
+from hubauth.shell.records import encode_input, encode_received
+from hubauth.shell.snapshot import Snapshot
+from hubauth.wire.dialects import CODECS
+from hubauth.wire.dialects.codec import NotInDialect
+from hubauth.wire.framing import RawFrame, encode_frame, read_frame
+from hubauth.wire.header import Version
+
+_ISSUING = (Register, AssistRegister)
+_TIMESTAMP_AT = {Version.V1: 14, Version.V2: 24}
+_CREDENTIAL_BYTES = 32
+_RETRY_ANNOUNCING = 0.02
+_RECORDS_IN_FLIGHT = 10_000
+_FRAMES_PER_BATCH = 64
+
+
+class Port(Protocol):
+    """The engine's end of a connection."""
+
+    peer: str
+
+    @property
+    def version(self) -> Version: ...
+    @property
+    def congested(self) -> bool:
+        """Whether much is still unsent."""
+
+    def put(self, data: bytes) -> bool:
+        """Keep a frame until the batch is safe; whether it is the first of this batch."""
+
+    def put_close(self) -> bool:
+        """Close after what was put before; whether it is the first of this batch."""
+
+    def seal(self) -> None:
+        """What was put so far belongs to the batch that is being made safe."""
+
+    def release(self) -> None:
+        """Send what was sealed."""
+
+    def drop(self, why: str) -> None:
+        """End the connection after what was put before."""
+
+
+class Engine:
+    """Feeds inputs to the core and does what it asks for."""
+
+    def __init__(
+        self,
+        hub: Snapshot,
+        journal: Journal | None,
+        observer: Observer,
+        on_failure: Callable[[BaseException], None],
+        snapshot_records: int,
+    ) -> None:
+        self.policy, self.state, self._next_link = hub.policy, hub.state, hub.next_link
+        self._codec = CODECS[hub.policy.dialect]
+        self._journal = journal
+        self._observer = observer
+        self._on_failure = on_failure
+        self._snapshot_records = snapshot_records
+        self._loop = asyncio.get_running_loop()
+        self.ports: dict[Link, Port] = {}
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._records: list[bytes] = []
+        self._touched: list[Port] = []
+        self._sealed: list[Port] = []
+        self._scheduled = False
+        self._taken = 0
+        self._syncing: asyncio.Future[None] | None = None
+        self._snapshotting: asyncio.Task[None] | None = None
+        self._rotation: asyncio.Future[Snapshot] | None = None
+        self._stamp = b"\0\0\0\0"
+        self.records = 0
+        """Since the generation began."""
+        self.failed = False
+
+    # Inputs
+
+    def take_link(self, port: Port) -> Link:
+        """A number for a new child link, never used before."""
+        link = self._next_link
+        self._next_link = link + 1
+        self.ports[link] = port
+        return link
+
+    def receive(self, link: Link, raw: RawFrame) -> None:
+        """A frame came in."""
+        frame = read_frame(self._codec, raw).frame
+        fresh = secrets.token_urlsafe(_CREDENTIAL_BYTES) if isinstance(frame.body, _ISSUING) else ""
+        done = self._step(Received(link, frame, fresh))
+        if done is None:
+            # Unanswered, but not silently: the peer sees its connection go.
+            self.ports[link].drop("step_failed")
+            return
+        if self._advance(done):
+            self._records.append(encode_received(link, raw, fresh))
+        self._perform(done.outputs)
+        self._taken += 1
+        if self._taken >= _FRAMES_PER_BATCH:
+            # A long turn is cut into batches, so that the first need not wait for the last.
+            self._commit()
+
+    def feed(self, happened: Input) -> None:
+        """Anything else happened."""
+        done = self._step(happened)
+        if done is not None:
+            if self._advance(done):
+                self._records.append(encode_input(happened))
+            self._perform(done.outputs)
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether the journal cannot keep up, and nothing more should be read for a moment."""
+        return len(self._records) >= _RECORDS_IN_FLIGHT
+
+    def change_policy(self, changed: PolicyChanged) -> str | None:
+        """Take over a new configuration; why not, if it is refused."""
+        done = step(self.policy, self.state, changed)
+        refused = policy_refused(done.outputs)
+        if refused is None:
+            # Journaled even if the state stays the same: replay must go on under the new policy.
+            self._records.append(encode_input(changed))
+            self.state = done.state
+            self.policy = changed.policy
+        self._turn()
+        self._perform(done.outputs)
+        return refused
+
+    def recover(self) -> None:
+        """After a restart: every link of the recovered state is down, and what still waits has a timer again."""
+        for link in sorted(self.state.links):
+            self.feed(LinkDown(link))
+        for msg_id in self.state.pending:
+            self._timers[msg_id] = self._loop.call_later(self.policy.request_seconds, self._fire, msg_id)
+
+    def _step(self, happened: Input) -> Step | None:
+        """Ask the core. None: it has failed, which it never should; being a value, the state has not changed."""
+        self._turn()
+        try:
+            done = step(self.policy, self.state, happened)
+        except Exception as problem:
+            say(logging.CRITICAL, "step_failed", error=problem, input=type(happened).__name__)
+            self._observer.count("step_failures")
+            return None
+        self._observer.decided(happened, done)
+        return done
+
+    def _advance(self, done: Step) -> bool:
+        """Take over the next state; whether it is another one."""
+        if done.state is self.state:
+            return False
+        self.state = done.state
+        return True
+
+    def _turn(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._stamp = int(time.time()).to_bytes(4, "big")
+            self._loop.call_soon(self._commit)
+
+    def touch(self, port: Port) -> None:
+        """A port has something to release that no step has put there."""
+        self._turn()
+        self._touched.append(port)
+
+    # Outputs
+
+    def _perform(self, outputs: tuple[Output, ...]) -> None:
+        for output in outputs:
+            if isinstance(output, Send):
+                self._send(output)
+            elif isinstance(output, StartTimer):
+                self._timers[output.timer] = self._loop.call_later(output.seconds, self._fire, output.timer)
+            elif isinstance(output, CancelTimer):
+                timer = self._timers.pop(output.timer, None)
+                if timer is not None:
+                    timer.cancel()
+            elif isinstance(output, Note):
+                port = self.ports.get(output.link) if output.link is not None else None
+                self._observer.note(output, port.peer if port is not None else "")
+            elif isinstance(output, Close):
+                closing = self.ports.pop(output.link, None)
+                if closing is not None and closing.put_close():
+                    self._touched.append(closing)
+
+    def _send(self, output: Send) -> None:
+        port = self.ports.get(output.link)
+        if port is None:
+            self._observer.event("unsent", link=output.link, detail="the connection is gone")
+            self._observer.count("unsent")
+            return
+        frame, version = output.frame, port.version
+        try:
+            data = encode_frame(version, self._codec, frame)
+        except (NotInDialect, StructError, ValueError) as problem:
+            say(logging.CRITICAL, "unsent", link=output.link, detail=str(problem))
+            self._observer.count("unsent")
+            return
+        if frame.sub_proto == SUB_PROTO or not frame.timestamp:
+            at = _TIMESTAMP_AT[version]
+            data = data[:at] + self._stamp + data[at + 4 :]
+        if port.put(data):
+            self._touched.append(port)
+
+    def _fire(self, timer: int) -> None:
+        parent = self.ports.get(PARENT)
+        if timer == self.state.announce_timer and parent is not None and parent.congested:
+            self._timers[timer] = self._loop.call_later(_RETRY_ANNOUNCING, self._fire, timer)
+            return
+        self._timers.pop(timer, None)
+        self.feed(TimerFired(timer))
+
+    # Group commit
+
+    def _commit(self) -> None:
+        self._scheduled = False
+        self._taken = 0
+        if self._syncing is not None or self.failed:
+            return
+        records, self._records = self._records, []
+        ports, self._touched = self._touched, []
+        for port in ports:
+            port.seal()
+        if records and self._journal is not None:
+            try:
+                self._journal.append(b"".join(records))
+            except OSError as problem:
+                self._fail(problem)
+                return
+            self.records += len(records)
+            if self._journal.durability == "fsync":
+                self._sealed = ports
+                self._syncing = self._loop.run_in_executor(None, self._journal.sync)
+                self._syncing.add_done_callback(self._synced)
+                return
+        for port in ports:
+            port.release()
+        self._at_rest()
+
+    def _synced(self, done: "asyncio.Future[None]") -> None:
+        problem = done.exception() if not done.cancelled() else asyncio.CancelledError()
+        if problem is not None:
+            self._fail(problem)
+            return
+        self._syncing = None
+        ports, self._sealed = self._sealed, []
+        for port in ports:
+            port.release()
+        self._at_rest()
+        if self._records or self._touched:
+            self._commit()
+
+    def _fail(self, problem: BaseException) -> None:
+        """The journal is lost: nothing may be answered any more."""
+        self.failed = True
+        say(logging.CRITICAL, "journal_failed", detail=str(problem))
+        self._on_failure(problem)
+
+    async def settle(self) -> None:
+        """Return when everything that happened so far is safe and its outputs are released."""
+        while not self.failed and (self._scheduled or self._syncing is not None):
+            if self._syncing is not None:
+                await asyncio.wait([self._syncing])
+            await asyncio.sleep(0)
+
+    # Snapshots
+
+    def _at_rest(self) -> None:
+        """Between two batches: the only moment at which a generation can end."""
+        if self._journal is None or self.records < self._snapshot_records:
+            return
+        if self._snapshotting is None:
+            self._snapshotting = self._loop.create_task(self._snapshot(self._journal))
+        elif self._rotation is not None and not self._rotation.done():
+            self._rotate(self._journal, self._rotation)
+
+    def _rotate(self, journal: Journal, rotation: "asyncio.Future[Snapshot]") -> None:
+        hub = Snapshot(self.policy, self.state, self._next_link)
+        records, self._records = self._records, []
+        try:
+            if records:
+                journal.append(b"".join(records))
+            journal.begin(hub)
+        except OSError as problem:
+            self._fail(problem)
+            rotation.cancel()
+            return
+        self.records = 0
+        rotation.set_result(hub)
+
+    async def _snapshot(self, journal: Journal) -> None:
+        """End the generation, then write the snapshot of the next in the background, a small piece per turn."""
+        started = time.monotonic()
+        try:
+            # Most of the old journal is synced in a thread, so that little is left for the moment of change.
+            await self._loop.run_in_executor(None, journal.sync)
+            self._rotation = self._loop.create_future()
+            self._turn()
+            hub = await self._rotation
+            for _ in journal.write_snapshot(hub):
+                await asyncio.sleep(0.001)
+            await self._loop.run_in_executor(None, journal.finish_snapshot)
+            self._observer.count("snapshots")
+            say(logging.INFO, "snapshot", seconds=round(time.monotonic() - started, 2))
+        except OSError as problem:
+            say(logging.ERROR, "snapshot_failed", detail=str(problem))
+        finally:
+            self._rotation = self._snapshotting = None
+
+    async def stop(self) -> None:
+        """Let no timer fire any more and wait for what is under way."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        await self.settle()
+        task = self._snapshotting
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])

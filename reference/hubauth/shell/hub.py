@@ -1,0 +1,241 @@
+"""A running hub: listens, keeps its parent, watches its limits, and stops without losing anything."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from hubauth.core.indexes import initial_state
+from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke, PolicyChanged
+from hubauth.core.policy import Policy, Trust
+from hubauth.shell.addresses import Address
+from hubauth.shell.configuration import ConfigurationError, HubConfig
+from hubauth.shell.connection import ChildConnection
+from hubauth.shell.engine import Engine
+from hubauth.shell.journal import Journal, Recovered
+from hubauth.shell.observe import Observer, say
+from hubauth.shell.parent import ParentLine
+from hubauth.shell.policies import encode_policy
+from hubauth.shell.snapshot import Snapshot
+from hubauth.shell.tls import parent_context, server_context
+
+_ACCEPT_PAUSE = 0.1
+_TLS_HANDSHAKE_SECONDS = 10.0
+
+
+class Hub:
+    """One hub. ``start`` returns when it serves; ``stop`` when everything it did is safe."""
+
+    def __init__(self, config: HubConfig) -> None:
+        self.config = config
+        self.observer = Observer()
+        self.failed = asyncio.Event()
+        """The journal could not be written: nothing is answered any more, and the process should end."""
+        self._journal: Journal | None = None
+        self._connections: set[ChildConnection] = set()
+        self._room = asyncio.Semaphore(config.limits.connections)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._socket: socket.socket | None = None
+        self._line: ParentLine | None = None
+
+    async def start(self) -> None:
+        """Recover, listen, connect. Raises ConfigurationError, StorageError, Damaged or OSError; then nothing runs."""
+        config = self.config
+        tls = server_context(config.tls) if config.tls is not None else None
+        upwards = parent_context(config.parenting) if config.parenting is not None else None
+        try:
+            self.engine = self._open_engine()
+            await self.engine.settle()
+            self._socket = _listen(config.listen, config.listening.backlog)
+        except BaseException:
+            self._close_journal()
+            raise
+        self._spawn(self._accept(self._socket, tls))
+        self._spawn(self._watch())
+        if config.parent is not None and config.parenting is not None:
+            self._line = ParentLine(self.engine, config.limits, self.observer, config.parent, config.parenting, upwards)
+            self._spawn(self._line.run())
+        if config.policy.trust is Trust.OPEN:
+            say(logging.WARNING, "open_trust", detail="anyone may claim to be a hub: for laboratories only")
+        if config.storage.durability == "none":
+            say(logging.WARNING, "not_durable", detail="a restart will forget everything")
+        say(logging.INFO, "listening", address=str(self.address), node_id=self.engine.state.node_id)
+
+    @property
+    def address(self) -> Address:
+        """Where it listens, with the port it was given."""
+        assert self._socket is not None
+        host, port = self._socket.getsockname()[:2]
+        return Address(host, port)
+
+    @property
+    def serves(self) -> bool:
+        """Whether ``start`` has come to its end."""
+        return self._socket is not None
+
+    @property
+    def connections(self) -> int:
+        """How many devices and child hubs are connected."""
+        return len(self._connections)
+
+    async def stop(self) -> None:
+        """Take nothing new, finish what was begun, close every connection, and leave the journal complete."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._socket is not None:
+            self._socket.close()
+        await self.engine.settle()
+        lines = [] if self._line is None or self._line.connection is None else [self._line.connection]
+        open_connections = [*self._connections, *lines]
+        for connection in open_connections:
+            connection.shut()
+        deadline = asyncio.get_running_loop().time() + self.config.limits.close_seconds
+        while any(connection.is_open for connection in open_connections):
+            if asyncio.get_running_loop().time() > deadline:
+                for connection in open_connections:
+                    connection.abort()
+                deadline = float("inf")
+            await asyncio.sleep(0.005)
+        await self.engine.stop()
+        self._close_journal()
+        say(logging.INFO, "stopped")
+
+    # What an operator can do
+
+    def revoke(self, command: OperatorRevoke) -> None:
+        """Revoke as this hub's operator; answers come as notes."""
+        self.engine.feed(command)
+
+    def invalidate(self, command: OperatorInvalidate) -> None:
+        """Invalidate cached permissions as this hub's operator."""
+        self.engine.feed(command)
+
+    def reconfigure(self, policy: Policy) -> None:
+        """Change the policy of the running hub. Raises ConfigurationError if it cannot follow the old one."""
+        refused = self.engine.change_policy(PolicyChanged(policy))
+        if refused is not None:
+            raise ConfigurationError("", refused)
+
+    # Inside
+
+    def _open_engine(self) -> Engine:
+        config, policy = self.config, self.config.policy
+        recovered = Recovered(None)
+        if config.storage.durability != "none":
+            directory = Path(config.storage.data_dir)
+            self._journal, recovered = Journal.open(directory, config.storage.durability)
+            for note in recovered.notes:
+                say(logging.WARNING, "recovered", detail=note)
+        hub = recovered.hub
+        if hub is None:
+            hub = Snapshot(policy, initial_state(policy), 1)
+            if self._journal is not None:
+                self._journal.begin(hub)
+        else:
+            say(logging.INFO, "recovered", devices=len(hub.state.whitelist), records=recovered.records)
+        engine = Engine(hub, self._journal, self.observer, self._fail, config.storage.snapshot_records)
+        engine.records = recovered.records
+        engine.recover()
+        if encode_policy(hub.policy) != encode_policy(policy):
+            refused = engine.change_policy(PolicyChanged(policy))
+            if refused is not None:
+                raise ConfigurationError("", refused, f"or begin anew with another data_dir than {self._directory}")
+        return engine
+
+    @property
+    def _directory(self) -> str:
+        return self.config.storage.data_dir
+
+    def _close_journal(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def _fail(self, problem: BaseException) -> None:  # noqa: ARG002 - the engine has logged it
+        for connection in list(self._connections):
+            connection.abort()
+        self.failed.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            say(logging.ERROR, "task_failed", error=task.exception())
+
+    async def _accept(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Accept while there is room; beyond, the operating system's queue holds whoever comes."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._room.acquire()
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as problem:
+                self._room.release()
+                say(logging.ERROR, "accept_failed", detail=str(problem))
+                await asyncio.sleep(_ACCEPT_PAUSE)
+            except BaseException:
+                self._room.release()
+                raise
+            else:
+                self.observer.count("accepted")
+                self._spawn(self._welcome(accepted, tls))
+
+    async def _welcome(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
+        config = self.config
+        made: list[ChildConnection] = []
+
+        def protocol() -> ChildConnection:
+            connection = ChildConnection(
+                self.engine, config.limits, config.header, self.observer, self._connections, self._room.release
+            )
+            made.append(connection)
+            return connection
+
+        handshake = {} if tls is None else {"ssl_handshake_timeout": _TLS_HANDSHAKE_SECONDS}
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted, ssl=tls, **handshake)
+        except (OSError, TimeoutError) as problem:
+            self.observer.event("handshake_failed", detail=str(problem))
+            self.observer.count("closed", "handshake")
+            if not made or made[0] not in self._connections:
+                self._room.release()
+                accepted.close()
+
+    async def _watch(self) -> None:
+        """Look after connections that take too long."""
+        limits = self.config.limits
+        times = (limits.unauthenticated_seconds, limits.idle_seconds, limits.frame_seconds, limits.close_seconds)
+        pause = max(min([seconds / 4 for seconds in times if seconds] + [1.0]), 0.02)
+        loop = asyncio.get_running_loop()
+        replenished = loop.time()
+        while True:
+            await asyncio.sleep(pause)
+            now = loop.time()
+            if now - replenished >= 1.0:
+                self.observer.replenish()
+                replenished = now
+            for connection in list(self._connections):
+                connection.check(now)
+            if self._line is not None and self._line.connection is not None:
+                self._line.connection.check(now)
+
+
+def _listen(address: Address, backlog: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        listening = socket.create_server((address.host, address.port), family=family, backlog=backlog)
+    except OSError as problem:
+        reason = f"cannot listen on {address}: {problem.strerror or problem}"
+        raise ConfigurationError("listen.address", reason) from problem
+    listening.setblocking(False)
+    return listening

@@ -1,0 +1,270 @@
+"""The journal: every input that changed the state, in order, on disk before its outputs leave.
+
+A data directory holds generations. ``journal-N`` begins with the policy it was written under; ``snapshot-N`` is the
+state before the first record of ``journal-N`` (generation 0 has none: it begins with nothing). Recovery takes the
+newest snapshot and replays every journal from it on. Older files go away only when a newer snapshot is safely in place.
+
+Credentials are in these files, because a hub must know them again after a restart: they are for their owner only.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Self
+
+import msgspec
+from attrs import frozen
+
+from hubauth.core.indexes import initial_state
+from hubauth.core.inputs import LinkUp, PolicyChanged
+from hubauth.core.outputs import Note, NoteKind
+from hubauth.core.step import step
+from hubauth.shell.blocks import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    Content,
+    Damaged,
+    create_file,
+    frame_block,
+    read_blocks,
+    sync_directory,
+    write_all,
+    write_blocks,
+)
+from hubauth.shell.policies import decode_policy, encode_policy
+from hubauth.shell.records import decode_inputs
+from hubauth.shell.settings import Durability
+from hubauth.shell.snapshot import KIND as SNAPSHOT_KIND
+from hubauth.shell.snapshot import Snapshot, read_snapshot, snapshot_payloads
+from hubauth.wire.dialects import CODECS
+
+KIND = b"hubauth journal 1\n"
+_NAME = re.compile(r"(?P<kind>journal|snapshot)-(?P<number>[0-9]{1,18})")
+
+
+class StorageError(Exception):
+    """The data directory cannot be used; the message says why and nothing was changed."""
+
+
+class _Preamble(msgspec.Struct, frozen=True):
+    """The first block of a journal."""
+
+    generation: int
+    policy: msgspec.Raw
+    next_link: int
+
+
+@frozen
+class Recovered:
+    """What the directory held. ``hub`` is None for a directory that was empty."""
+
+    hub: Snapshot | None
+    records: int = 0
+    """Inputs that were replayed."""
+    notes: tuple[str, ...] = ()
+
+
+def policy_refused(outputs: tuple[object, ...]) -> str | None:
+    """Why a changed policy was not accepted, if so."""
+    for output in outputs:
+        if isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED:
+            return output.detail
+    return None
+
+
+class Journal:
+    """An open data directory. One hub at a time; appending is the only way to change it."""
+
+    def __init__(self, directory: Path, durability: Durability, lock: int) -> None:
+        self._directory = directory
+        self._lock = lock
+        self.durability = durability
+        self._file = -1
+        self._generation = 0
+        self._sequence = 0
+
+    @classmethod
+    def open(cls, directory: Path, durability: Durability) -> tuple[Self, Recovered]:
+        """Lock the directory, making it if need be, and recover. Raises StorageError or Damaged."""
+        try:
+            directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            directory.chmod(DIRECTORY_MODE)
+            lock = _take_lock(directory)
+        except OSError as problem:
+            raise StorageError(f"cannot use {directory}: {problem.strerror}") from problem
+        journal = cls(directory, durability, lock)
+        try:
+            return journal, journal._recover()
+        except OSError as problem:
+            journal.close()
+            raise StorageError(f"cannot read {directory}: {problem}") from problem
+        except BaseException:
+            journal.close()
+            raise
+
+    # Appending
+
+    def append(self, records: bytes) -> None:
+        """Hand one batch of records to the operating system. Raises OSError: then nothing more may be answered."""
+        write_all(self._file, frame_block(self._sequence, records))
+        self._sequence += 1
+
+    def sync(self) -> None:
+        """Wait until everything appended is on disk. May be called from another thread."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Let go of file and lock."""
+        if self._file >= 0:
+            if self.durability == "fsync":
+                os.fsync(self._file)
+            os.close(self._file)
+            self._file = -1
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    # Generations
+
+    def begin(self, hub: Snapshot) -> None:
+        """Start the next generation (the first, in an empty directory) and append there from now on."""
+        generation = self._generation + 1 if self._file >= 0 else 0
+        preamble = _Preamble(generation, msgspec.Raw(encode_policy(hub.policy)), hub.next_link)
+        path = self._path("journal", generation)
+        if self._file >= 0:
+            os.fsync(self._file)
+        write_blocks(path, KIND, iter([msgspec.json.encode(preamble)]))
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._generation, self._sequence = opened, generation, 1
+
+    def write_snapshot(self, hub: Snapshot) -> Generator[None, None, None]:
+        """Write the snapshot of the generation just begun, a small piece at each step of the iterator.
+
+        Synced, renamed and made the only one by ``finish_snapshot``, which may run in another thread.
+        """
+        descriptor = create_file(self._temporary())
+        try:
+            write_all(descriptor, SNAPSHOT_KIND)
+            for sequence, payload in enumerate(snapshot_payloads(hub)):
+                write_all(descriptor, frame_block(sequence, payload))
+                yield
+        finally:
+            os.close(descriptor)
+
+    def finish_snapshot(self) -> None:
+        """Put a written snapshot in its place, then remove what it replaces."""
+        temporary = self._temporary()
+        descriptor = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.rename(self._path("snapshot", self._generation))
+        sync_directory(self._directory)
+        for _, number, path in _files(self._directory):
+            if number < self._generation:
+                path.unlink()
+
+    def _temporary(self) -> Path:
+        return self._directory / f"snapshot-{self._generation}.new"
+
+    def _path(self, kind: str, generation: int) -> Path:
+        return self._directory / f"{kind}-{generation}"
+
+    # Recovery
+
+    def _recover(self) -> Recovered:
+        files = _files(self._directory)
+        journals = sorted(number for kind, number, _ in files if kind == "journal")
+        snapshots = sorted(number for kind, number, _ in files if kind == "snapshot")
+        if not journals:
+            if snapshots:
+                raise StorageError(f"{self._directory} holds a snapshot but no journal")
+            return Recovered(None)
+        first = snapshots[-1] if snapshots else 0
+        needed = list(range(first, journals[-1] + 1))
+        missing = [number for number in needed if number not in journals]
+        if missing or journals[-1] < first:
+            raise StorageError(f"{self._path('journal', missing[0] if missing else first)} is missing")
+        hub = read_snapshot(self._path("snapshot", first)) if snapshots else None
+        return self._replay(hub, needed)
+
+    def _replay(self, hub: Snapshot | None, numbers: list[int]) -> Recovered:
+        records, notes = 0, list[str]()
+        for number in numbers:
+            content = read_blocks(self._path("journal", number), KIND)
+            if not content.blocks or (content.torn and number != numbers[-1]):
+                raise Damaged(content.path, content.size, "the file ends too early")
+            hub = hub or _blank(content)
+            hub, count = replay(content, hub)
+            records += count
+            if number == numbers[-1]:
+                notes += self._continue(content, number)
+        return Recovered(hub, records, tuple(notes))
+
+    def _continue(self, content: Content, number: int) -> Iterator[str]:
+        """Append to this journal from now on, after cutting off an end that was never finished."""
+        self._file = os.open(content.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._generation, self._sequence = number, len(content.blocks)
+        if content.torn:
+            os.ftruncate(self._file, content.size)
+            os.fsync(self._file)
+            yield f"{content.path}: cut off {content.torn} bytes of a record that was never finished"
+        for leftover in self._directory.glob("*.new"):
+            leftover.unlink()
+
+
+def _take_lock(directory: Path) -> int:
+    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise StorageError(f"{directory} is in use by another hub") from None
+    return lock
+
+
+def _files(directory: Path) -> list[tuple[str, int, Path]]:
+    matches = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
+    return [(match["kind"], int(match["number"]), path) for match, path in matches if match is not None]
+
+
+def _preamble(content: Content) -> _Preamble:
+    try:
+        return msgspec.json.decode(content.blocks[0], type=_Preamble)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise Damaged(content.path, len(KIND), f"no journal begins like this: {problem}") from problem
+
+
+def _blank(content: Content) -> Snapshot:
+    """The hub before the first record of generation 0."""
+    preamble = _preamble(content)
+    try:
+        policy = decode_policy(bytes(preamble.policy))
+    except ValueError as problem:
+        raise Damaged(content.path, len(KIND), str(problem)) from problem
+    return Snapshot(policy, initial_state(policy), preamble.next_link)
+
+
+def replay(content: Content, hub: Snapshot) -> tuple[Snapshot, int]:
+    """The hub after every record of a journal, and how many there were. Raises Damaged for what is no record."""
+    policy, state, next_link = hub.policy, hub.state, hub.next_link
+    codec = CODECS[policy.dialect]
+    count = 0
+    for number, block in enumerate(content.blocks[1:], 1):
+        try:
+            for happened in decode_inputs(block, codec):
+                done = step(policy, state, happened)
+                state = done.state
+                count += 1
+                if isinstance(happened, LinkUp):
+                    next_link = max(next_link, happened.link + 1)
+                elif isinstance(happened, PolicyChanged) and policy_refused(done.outputs) is None:
+                    policy = happened.policy
+        except ValueError as problem:
+            raise Damaged(content.path, 0, f"block {number}: {problem}") from problem
+    return Snapshot(policy, state, next_link), count

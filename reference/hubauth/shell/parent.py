@@ -1,0 +1,65 @@
+"""Keeping the connection to the parent: again and again, with longer and longer pauses."""
+
+import asyncio
+import logging
+import random
+import ssl
+
+from hubauth.shell.addresses import Address
+from hubauth.shell.connection import ParentConnection
+from hubauth.shell.engine import Engine
+from hubauth.shell.observe import Observer, say
+from hubauth.shell.settings import LimitsTable, ParentTable
+from hubauth.wire.header import Version
+
+
+class ParentLine:
+    """Connects, waits until the connection is gone, and tries again."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        limits: LimitsTable,
+        observer: Observer,
+        address: Address,
+        table: ParentTable,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self._engine, self._limits, self._observer = engine, limits, observer
+        self._address, self._table, self._context = address, table, context
+        self.connection: ParentConnection | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = self._table.retry_first
+        while True:
+            connection = await self._connect()
+            if connection is not None:
+                self.connection = connection
+                await connection.gone.wait()
+                self.connection = None
+                say(logging.WARNING, "parent_gone", address=str(self._address))
+                if connection.was_present:
+                    pause = self._table.retry_first
+            # Not all children of a restarted parent at the same moment.
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, self._table.retry_most)
+
+    async def _connect(self) -> ParentConnection | None:
+        table, address = self._table, self._address
+        name = None if self._context is None else table.server_name or address.host
+        opening = asyncio.get_running_loop().create_connection(
+            self._protocol, address.host, address.port, ssl=self._context, server_hostname=name
+        )
+        try:
+            _, connection = await asyncio.wait_for(opening, table.connect_seconds)
+        except (OSError, TimeoutError) as problem:
+            # ssl errors are OSErrors; on Python 3.11 asyncio's timeout is TimeoutError.
+            self._observer.count("parent_failures")
+            say(logging.WARNING, "parent_unreachable", address=str(address), detail=str(problem) or "timed out")
+            return None
+        say(logging.INFO, "parent_connected", address=str(address))
+        return connection
+
+    def _protocol(self) -> ParentConnection:
+        return ParentConnection(self._engine, self._limits, Version(self._table.header), self._observer)
