@@ -3,7 +3,7 @@
 from typing import Any
 
 from hubauth.core.inputs import PARENT
-from hubauth.core.messages import Action, Answer, AssistAuthenticate, Reason
+from hubauth.core.messages import Action, Answer, AssistAuthenticate, PermsInvalidate, Reason
 from hubauth.core.outputs import Send, StartTimer
 from hubauth.core.policy import Dialect
 from tests.core.harness import HUB_A, HUB_B, Hub, mid, question, sent, with_hubs, without_timers
@@ -43,7 +43,8 @@ def test_when_the_parent_becomes_present_everything_online_is_announced_in_order
     first = hub.next_id + 1
     assert join(hub) == IN_ORDER
     assert hub.state.announcing is None and not hub.timers
-    assert hub.next_id == first + len(IN_ORDER)
+    child_hubs = sum(session is not None and session.is_hub for session in hub.state.links.values())
+    assert child_hubs and hub.next_id == first + child_hubs + len(IN_ORDER)
 
 
 def test_announcements_of_a_returning_parent_cite_their_rule_and_look_like_all_others() -> None:
@@ -51,7 +52,10 @@ def test_announcements_of_a_returning_parent_cite_their_rule_and_look_like_all_o
     hub.up(PARENT)
     first = hub.next_id
     done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5))
-    assert without_timers(done)[0] == question(PARENT, announcement("hub-a", HUB_A), hub, first, target=1)
+    at_a, at_b, announced, *_ = without_timers(done)
+    assert at_a == question(1, PermsInvalidate((), "parent is back"), hub, first, target=HUB_A)
+    assert at_b == question(2, PermsInvalidate((), "parent is back"), hub, first + 1, target=HUB_B)
+    assert announced == question(PARENT, announcement("hub-a", HUB_A), hub, first + 2, target=1)
     assert {"BIND-11", "BIND-5"} <= set(done.rules)
 
 

@@ -76,6 +76,8 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
         t.cite("PERM-7")
         t.clear_perms()
         t.perms_epoch += 1
+        # Hubs below never lost their parent, but what this hub missed they have missed with it.
+        perms.pass_down(t, PermsInvalidate((), "parent is back"), PARENT)
     revoke.welcome(t, PARENT_NEIGHBOUR)
     presence.start_announcing(t)
 
