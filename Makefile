@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint types generate check-generated test test-fast model-test mutants mutants-sample bench-core bench-hub clean
+.PHONY: help setup demo lint types generate check-generated test test-fast model-test mutants mutants-sample model model-long bench-core bench-hub clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,6 +43,12 @@ test-fast: setup ## the inner loop: unit tests only
 
 model-test: setup ## Hypothesis state machines and CrossHair contracts (HYPOTHESIS_PROFILE=dev|ci|long)
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(PY) -m pytest -q model_tests
+
+model: setup ## TLC: the bounded models for CI, and every broken variant that must be refuted
+	$(PY) -m tools.tlc ci
+
+model-long: setup ## TLC: all models
+	$(PY) -m tools.tlc long
 
 mutants: setup ## every mutant of the core's decisions, each of which a test must kill; rewrites spec/mutants.md
 	$(PY) -m tools.mutants --all

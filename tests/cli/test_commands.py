@@ -8,8 +8,9 @@ import stat
 import subprocess
 import sys
 import tomllib
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,6 +43,15 @@ def hubauth(*arguments: str, **variables: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def in_process(*arguments: str, **variables: str) -> tuple[int, str]:
+    """The same without a process of its own."""
+    with redirect_stdout(StringIO()) as said, redirect_stderr(said), pytest.MonkeyPatch.context() as patched:
+        for name, value in variables.items():
+            patched.setenv(name, value)
+        code = main(arguments)
+    return code, said.getvalue()
+
+
 def test_a_device_from_the_shell(tmp_path: Path) -> None:
     config = tmp_path / "hub.toml"
     config.write_text(ADMIN_TABLES)
@@ -51,10 +61,9 @@ def test_a_device_from_the_shell(tmp_path: Path) -> None:
             where = ["--hub", str(hub.address)]
             mine = [*where, "--identity", str(tmp_path / "id.json")]
 
-            async def told(*arguments: str, **variables: str) -> tuple[int, Any]:
+            async def told(*arguments: str, **variables: str) -> tuple[int, str]:
                 loop = asyncio.get_running_loop()
-                code, said = await loop.run_in_executor(None, lambda: hubauth("device", *arguments, **variables))
-                return code, said
+                return await loop.run_in_executor(None, lambda: in_process("device", *arguments, **variables))
 
             code, said = await told("register", *mine, "--device-id", "mac-1", "--json")
             assert code == 0 and json.loads(said)["node_id"] == 2

@@ -117,7 +117,8 @@ async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
     gc.disable()
     await hub.start()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 1000)
+    # Often a little instead of seldom a lot: what survives is state, and there is much of it.
+    gc.set_threshold(10_000, 3, 10_000)
     gc.enable()
     metrics = serve_metrics(config.metrics, hub) if config.metrics is not None else None
     waits = [loop.create_task(event.wait()) for event in (stopping, hub.failed)]

@@ -1,0 +1,742 @@
+------------------------------ MODULE HubAuth ------------------------------
+(***************************************************************************)
+(* Registration, authentication, presence and revocation in a tree of      *)
+(* hubs.  The text follows reference/hubauth/core file by file: a step in   *)
+(* the making is a record `t`, every handler takes one and returns one, and *)
+(* the comments name the rules of spec/rules.toml that are decided there.   *)
+(* README.md says what is left out; ABSTRACTION.md maps Python values to    *)
+(* these variables.                                                        *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences, FiniteSets, TLC
+
+CONSTANTS
+    Hubs, Root,         \* names; the tree is given by ParentOf
+    ParentOf,           \* [Hubs \ {Root} -> Hubs]
+    NodeOf,             \* [Hubs -> node id]
+    Authority,          \* the hub that hands out node ids
+    HubPorts, Owner,    \* a child hub's ends of connections, and whose they are
+    Devices, Sockets,   \* device ids; a device's ends of connections
+    Uses,               \* <<socket, hub, device>> that may occur
+    Online,             \* <<socket, hub, device>>, registered one after the other before the behaviour starts
+    FirstNode,          \* where allocation begins
+    TrackHubs,          \* whether directories list the hubs themselves, too
+    Registers, Authentications, Offlines, SocketDrops, HubDrops, Restarts, Revokes, Timeouts,  \* how often
+    DropAt,             \* hubs whose link to the parent may drop
+    NoticeLate,         \* whether a parent may notice a drop later than its child
+    RestartAt, RevokeAt, TimeoutAt,
+    RevokeKinds,        \* subset of {"all", "one"}: an operator's revoke without and with a credential
+    Probing,            \* whether devices without a session try other requests
+    Recording,          \* whether `act` is kept: not for liveness, which TLC checks without a view
+    Bug                 \* "" or the name of one deliberate mistake
+
+Children(h) == {c \in Hubs \ {Root} : ParentOf[c] = h}
+Neighbours(h) == Children(h) \cup (IF h = Root THEN {} ELSE {"up"})
+PortsOf(c) == {p \in HubPorts : Owner[p] = c}
+LinksOf(h) == {p \in HubPorts : ParentOf[Owner[p]] = h} \cup Sockets
+DeviceNodes == FirstNode .. FirstNode + Cardinality(Devices) - (IF Bug = "RenewAllocates" THEN 0 ELSE 1)
+HubNodes == {NodeOf[h] : h \in Hubs}
+Nodes == DeviceNodes \cup (IF TrackHubs THEN HubNodes ELSE {})
+
+VARIABLES
+    hub,        \* [Hubs -> state of one hub], see BlankHub
+    uplink,     \* [Hubs \ {Root} -> the port its connection to the parent uses, or ""]
+    up, down,   \* [Hubs \ {Root} -> frames in flight on that connection]
+    given,      \* to whom credential 1, 2, ... was issued
+    asked,      \* [Sockets -> requests not answered yet]
+    got,        \* [Devices -> credentials the device was given]
+    revoked,    \* history: credentials that must be dead once everything has settled
+    admitted,   \* history: [Devices -> hub and credential of the last admission, unless a replacement was asked for]
+    left,       \* how often each kind of event may still happen
+    act         \* history, hidden by the view: the last event, its parameters, everything it sent
+vars == <<hub, uplink, up, down, given, asked, got, revoked, admitted, left, act>>
+View == <<hub, uplink, up, down, given, asked, got, revoked, admitted, left>>
+
+---------------------------------------------------------------------------
+\* Values
+
+Closed == [dev |-> "closed", node |-> 0]    \* the port is not connected to this hub
+Idle == [dev |-> "", node |-> 0]            \* connected, without a session: LINK-1
+NoEntry == [node |-> 0, cred |-> 0]
+NoRoute == [dev |-> "", via |-> 0, on |-> FALSE]
+Nowhere == [hub |-> "", cred |-> 0]
+
+BlankHub(h) == [
+    present   |-> FALSE,                                    \* the parent has admitted this hub
+    links     |-> [p \in LinksOf(h) |-> Closed],            \* sessions
+    reg       |-> [d \in Devices |-> [node |-> 0]],         \* the registry
+    next      |-> FirstNode,                                \* the lowest node id never given out
+    wl        |-> [d \in Devices |-> NoEntry],              \* the whitelist
+    dir       |-> [n \in Nodes |-> NoRoute],                \* the directory
+    pend      |-> <<>>,                                     \* requests asked of others, oldest first
+    fences    |-> {},                                       \* <<link, number>> not answered yet
+    dismissed |-> {},                                       \* <<link, node>>: orders to go, not answered yet
+    nb        |-> [k \in Neighbours(h) |-> [sent |-> 0, handled |-> 0, owed |-> {}]]]
+
+Fold(op(_, _), base, seq) ==
+    LET f[i \in 0 .. Len(seq)] == IF i = 0 THEN base ELSE op(f[i - 1], seq[i]) IN f[Len(seq)]
+
+FoldSet(op(_, _), base, set) ==
+    LET f[s \in SUBSET set] == IF s = {} THEN base ELSE LET x == CHOOSE x \in s : TRUE IN op(f[s \ {x}], x) IN f[set]
+
+Sorted(set) ==
+    LET f[s \in SUBSET set] ==
+            IF s = {} THEN <<>> ELSE LET x == CHOOSE x \in s : \A y \in s : x <= y IN <<x>> \o f[s \ {x}]
+    IN f[set]
+
+Route(s, n) == IF n \in Nodes THEN s.dir[n] ELSE NoRoute
+PortOfNode(s, n) ==     \* where a device or a child hub has its session, or ""
+    LET found == {p \in DOMAIN s.links : s.links[p].node = n} IN IF found = {} THEN "" ELSE CHOOSE p \in found : TRUE
+NeighbourAt(link) == IF link = "up" THEN "up" ELSE Owner[link]
+
+---------------------------------------------------------------------------
+\* A step in the making: what talk.py and transition.py do
+
+Begin(h, s, number) ==
+    [h |-> h, s |-> s, out |-> <<>>, fresh |-> number, issued |-> "", renewed |-> FALSE, dead |-> {}, bound |-> <<>>]
+
+Emit(t, link, m) == [t EXCEPT !.out = Append(@, [to |-> link, m |-> m])]
+ToParent(t, m) == IF t.s.present THEN Emit(t, "up", m) ELSE t
+
+\* FRAME-12, FRAME-14: answer whoever waits for a pending request, if it is still there.
+Settle(t, q, code, node, cred) ==
+    IF q.asker # "up" /\ t.s.links[q.asker] = Closed THEN t
+    ELSE Emit(t, q.asker, [t |-> IF q.kind \in {"reg", "relayReg"} THEN "regAns" ELSE "authAns",
+                           op |-> q.op, code |-> code, dev |-> q.dev, node |-> node, cred |-> cred])
+
+Refuse(t, q, code) == Settle(t, q, code, 0, 0)
+
+\* FRAME-15, TIME-1: ask a neighbour and remember for whom.
+Ask(t, m, q) == [Emit(t, q.asked, m) EXCEPT !.s.pend = Append(@, q)]
+
+Query(kind, op, asked_, asker, dev, cred) ==
+    [kind |-> kind, op |-> op, asked |-> asked_, asker |-> asker, dev |-> dev, cred |-> cred]
+
+---------------------------------------------------------------------------
+\* presence.py and offline.py
+
+MarkOffline(t, n) == [t EXCEPT !.s.dir[n].on = FALSE]
+
+\* OFF-5; nobody awaits the answer (OFF-9), so it is not modelled.
+ReportOffline(t, n) == ToParent(t, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
+
+\* BIND-5
+Announce(t, n) == ToParent(t, [t |-> "ann", dev |-> t.s.dir[n].dev, node |-> n])
+
+\* LINK-7
+ForgetAsker(t, link) == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asker # link)]
+
+\* LINK-6
+FailAsked(t, link) ==
+    LET lost == SelectSeq(t.s.pend, LAMBDA q : q.asked = link)
+        rest == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asked # link),
+                          !.s.fences = {f \in @ : f[1] # link},
+                          !.s.dismissed = {x \in @ : x[1] # link}]
+    IN IF Bug = "LossUnanswered" THEN [rest EXCEPT !.s.pend = t.s.pend]
+       ELSE IF Bug = "PendingForgotten" THEN rest
+       ELSE Fold(LAMBDA u, q : Refuse(u, q, "away"), rest, lost)
+
+\* OFF-8: everything behind a lost child hub is offline.
+LoseHub(t, link) ==
+    LET hubNode == t.s.links[link].node
+        behind == {n \in Nodes : n # hubNode /\ t.s.dir[n].on /\ t.s.dir[n].via = hubNode}
+        quiet == IF Bug = "LossKeepsRoutes" THEN {} ELSE behind
+    IN FailAsked(Fold(LAMBDA u, n : ReportOffline(MarkOffline(u, n), n), t, Sorted(quiet)), link)
+
+\* OFF-1, OFF-4, OFF-5, REV-6
+EndSession(t, link, report) ==
+    LET n == t.s.links[link].node
+        freed == [IF link \in HubPorts THEN LoseHub(t, link) ELSE t EXCEPT !.s.links[link] = Idle]
+        route == Route(freed.s, n)
+    IN IF ~(route.on /\ route.via = n) THEN freed
+       ELSE IF report THEN ReportOffline(MarkOffline(freed, n), n) ELSE MarkOffline(freed, n)
+
+CloseLink(t, link) == [ForgetAsker(t, link) EXCEPT !.s.links[link] = Closed]
+
+\* BIND-3, BIND-4, BIND-8: this session is superseded; nothing is reported.
+Displace(t, link) == CloseLink(EndSession(t, link, FALSE), link)
+
+\* BIND-7: order a child hub to let go of a node.
+Dismiss(t, hubNode, n) ==
+    LET link == PortOfNode(t.s, hubNode)
+    IN IF link = "" \/ Bug = "NoDismissal" THEN t
+       ELSE [Emit(t, link, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
+                EXCEPT !.s.dismissed = @ \cup {<<link, n>>}]
+
+PointAt(t, n, dev, via) ==
+    LET old == t.s.dir[n]
+    IN [IF old.on /\ old.via \notin {via, n} THEN Dismiss(t, old.via, n) ELSE t
+            EXCEPT !.s.dir[n] = [dev |-> dev, via |-> via, on |-> TRUE]]
+
+\* BIND-1, BIND-2, BIND-3
+Bind(t, link, dev, n) ==
+    LET former == t.s.links[link]
+        ready == IF former.node \notin {0, n} THEN EndSession(t, link, TRUE) ELSE t
+        other == PortOfNode(ready.s, n)
+        alone == IF other \notin {"", link} THEN Displace(ready, other) ELSE ready
+        here == IF n \in Nodes THEN PointAt(alone, n, dev, n) ELSE alone
+        bound == [here EXCEPT !.s.links[link] = [dev |-> dev, node |-> n]]
+    IN IF n \in Nodes THEN Announce(bound, n) ELSE bound
+
+\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it.
+OnAnnouncement(t, link, m) ==
+    LET sender == t.s.links[link].node
+        own == PortOfNode(t.s, m.node)
+        alone == IF own # "" THEN Displace(t, own) ELSE t
+    IN IF t.s.reg[m.dev].node \notin {0, m.node} \/ m.node = NodeOf[t.h] THEN t
+       ELSE IF <<link, m.node>> \in t.s.dismissed /\ Bug # "OldAnnouncements" THEN t
+       ELSE Announce(PointAt(alone, m.node, m.dev, sender), m.node)
+
+\* OFF-6, OFF-7: a child hub reports that a node is gone.
+OnReport(t, link, m) ==
+    LET route == Route(t.s, m.node)
+    IN IF route.on /\ (route.via = t.s.links[link].node \/ Bug = "LateOfflineErases")
+       THEN ReportOffline(MarkOffline(t, m.node), m.node)
+       ELSE t
+
+\* BIND-12: the parent says that a node of ours is elsewhere now.
+OnOrder(t, m) ==
+    LET route == Route(t.s, m.node)
+        own == PortOfNode(t.s, m.node)
+        gone == IF own # "" THEN Displace(t, own) ELSE MarkOffline(Dismiss(t, route.via, m.node), m.node)
+    IN IF Bug = "OrderReannounces" /\ own # "" THEN Announce(Emit(t, "up", [t |-> "offAns", node |-> m.node]), m.node)
+       ELSE Emit(IF route.on THEN gone ELSE t, "up", [t |-> "offAns", node |-> m.node])
+
+\* BIND-11: own sessions first, then child hub by child hub.
+AnnounceAll(t) ==
+    LET online(via) == {n \in Nodes : t.s.dir[n].on /\ (IF via = 0 THEN t.s.dir[n].via = n
+                                                      ELSE t.s.dir[n].via = via /\ n # via)}
+        each(u, via) == Fold(Announce, u, Sorted(online(via)))
+    IN IF Bug = "SilentReturn" THEN t ELSE Fold(each, t, Sorted({0} \cup HubNodes))
+
+---------------------------------------------------------------------------
+\* revoke.py
+
+LiveLink(s, h, key) == IF key = "up" THEN (IF s.present THEN "up" ELSE "") ELSE PortOfNode(s, NodeOf[key])
+
+RevokeFrame(number, m) == [t |-> "rev", num |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
+Fence(number) == [t |-> "fence", num |-> number]
+
+\* REV-11: an answer sent just before the revoke must not let the device back in.
+CancelAuthentications(t, m) ==
+    LET doomed(q) == q.kind = "auth" /\ q.dev = m.dev /\ m.cred \in {0, q.cred}
+        refused == Fold(LAMBDA u, q : Refuse(u, q, "no"), t, SelectSeq(t.s.pend, doomed))
+    IN CASE Bug = "RevokeCancelsNothing" -> t
+         [] Bug = "CancelKeepsPending" -> refused
+         [] OTHER -> [refused EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : ~doomed(q))]
+
+\* REV-5, REV-6, REV-7, REV-8, REV-9, REV-12
+RevokeHere(t, m, registering) ==
+    LET c == CancelAuthentications(t, m)
+        entry == c.s.wl[m.dev]
+        agrees == entry.node # 0 /\ m.node \in {0, entry.node} /\ m.cred \in {0, entry.cred}
+        deleted == [c EXCEPT !.s.wl[m.dev] = NoEntry,
+                             \* What a registration's revoke may kill was settled when it was issued.
+                             !.dead = IF m.node = 0 THEN @ \cup {entry.cred} ELSE @]
+        link == PortOfNode(deleted.s, entry.node)
+        ended == EndSession(deleted, link, TRUE)
+        awaited == \E i \in 1 .. Len(ended.s.pend) : ended.s.pend[i].kind = "reg" /\ ended.s.pend[i].asker = link
+        kept == IF ~agrees THEN c
+                ELSE IF link = "" \/ Bug = "RevokeKeepsSession" THEN deleted
+                ELSE IF link = registering \/ awaited THEN ended
+                ELSE CloseLink(ended, link)
+    IN IF Bug = "RevokeUnregisters" THEN [kept EXCEPT !.s.reg[m.dev] = [node |-> 0]] ELSE kept
+
+\* REV-2, REV-13, REV-14, REV-15: to every neighbouring hub but the sender, now or when it returns.
+PassRevokeOn(t, m, sender) ==
+    LET pass(u, key) ==
+            LET number == u.s.nb[key].sent + 1
+                link == LiveLink(u.s, u.h, key)
+                owing == [u EXCEPT !.s.nb[key].sent = number,
+                                   !.s.nb[key].owed = {o \in @ : o.m # m} \cup {[m |-> m, num |-> number]}]
+            IN IF link = "" THEN (IF Bug = "NothingOwed" THEN u ELSE owing)
+               ELSE [Emit(Emit(owing, link, RevokeFrame(number, m)), link, Fence(number))
+                        EXCEPT !.s.fences = @ \cup {<<link, number>>}]
+        told == FoldSet(pass, t, DOMAIN t.s.nb \ {sender})
+        bound == {p \in Sockets : told.s.links[p].node # 0}
+    IN IF Bug = "RevokeToAll" THEN FoldSet(LAMBDA u, p : Emit(u, p, RevokeFrame(0, m)), told, bound) ELSE told
+
+OnRevoke(t, link, f) ==
+    LET key == NeighbourAt(link)
+        m == [dev |-> f.dev, node |-> f.node, cred |-> f.cred]
+        noted == [t EXCEPT !.s.nb[key].handled = f.num]
+    IN IF f.num <= t.s.nb[key].handled /\ Bug # "RevokeUnnumbered" THEN t   \* REV-15
+       ELSE PassRevokeOn(RevokeHere(noted, m, ""), m, key)
+
+\* REV-14: everything up to the fence has been handled at the other end.
+OnFenceAnswer(t, link, f) ==
+    IF <<link, f.num>> \notin t.s.fences THEN t
+    ELSE [t EXCEPT !.s.fences = @ \ {<<link, f.num>>},
+                   !.s.nb[NeighbourAt(link)].owed = {o \in @ : o.num > f.num}]
+
+\* REV-14: a neighbouring hub is back; before anything else, what it has not acknowledged.
+Welcome(t, key) ==
+    LET link == LiveLink(t.s, t.h, key)
+        owed == t.s.nb[key].owed
+        numbers == Sorted({o.num : o \in owed})
+        again(u, n) == Emit(u, link, RevokeFrame(n, (CHOOSE o \in owed : o.num = n).m))
+        last == numbers[Len(numbers)]
+    IN IF owed = {} THEN t
+       ELSE [Emit(Fold(again, t, numbers), link, Fence(last)) EXCEPT !.s.fences = @ \cup {<<link, last>>}]
+
+---------------------------------------------------------------------------
+\* authenticate.py
+
+\* REG-6, AUTH-12, AUTH-1: store, bind and answer; the only way into a session.
+Admit(t, q, node, cred) ==
+    LET stored == [t EXCEPT !.s.wl[q.dev] = [node |-> node, cred |-> cred], !.bound = <<q.dev, cred>>]
+    IN Settle(Bind(stored, q.asker, q.dev, node), q, "ok", node, cred)
+
+\* AUTH-8, AUTH-9, AUTH-10: whom to ask about a device, or why nobody.
+SearchHop(s, h, dev, from) ==
+    LET seen == {n \in Nodes : s.dir[n].dev = dev}
+        n == CHOOSE n \in seen : TRUE
+        via == s.dir[n].via
+        link == PortOfNode(s, via)
+    IN IF seen # {} /\ via # n /\ (link = "" \/ link # from) THEN (IF link = "" THEN "away" ELSE link)
+       ELSE IF from = "up" \/ h = Root THEN "no"
+       ELSE IF s.present THEN "up" ELSE "away"
+
+\* AUTH-5, AUTH-7: somebody without an entry searches, on behalf of a device or of another hub.
+Search(t, q, cred) ==
+    LET hop == SearchHop(t.s, t.h, q.dev, q.asker)
+    IN IF hop \in {"no", "away"} THEN Refuse(t, q, hop)
+       ELSE Ask(t, [t |-> "auth", op |-> q.op, dev |-> q.dev, cred |-> cred], [q EXCEPT !.asked = hop])
+
+\* AUTH-1, AUTH-2, AUTH-18: a device presents itself.
+OnAuthenticate(t, link, op, dev, cred) ==
+    LET entry == t.s.wl[dev]
+        q == Query("auth", op, "", link, dev, cred)
+    IN IF entry.node = 0 THEN Search(t, q, cred)
+       ELSE IF entry.cred = cred THEN Admit(t, q, entry.node, cred)
+       ELSE Refuse(t, q, "no")
+
+\* AUTH-7, REG-8: another hub searches; what is relayed leaves no credential behind.
+OnAssistAuthenticate(t, link, m) ==
+    LET entry == t.s.wl[m.dev]
+        q == Query("relayAuth", m.op, "", link, m.dev, IF Bug = "RelayKeepsCredential" THEN m.cred ELSE 0)
+    IN IF entry.node = 0 THEN Search(t, q, m.cred)
+       ELSE IF entry.cred = m.cred THEN Settle(t, q, "ok", entry.node, entry.cred)
+       ELSE Refuse(t, q, "no")
+
+---------------------------------------------------------------------------
+\* register.py and authority.py
+
+\* AUTHY-1, AUTHY-2, AUTHY-5, AUTHY-6: the link towards the authority, or "".
+AuthorityHop(s, h, from) ==
+    LET route == Route(s, NodeOf[Authority])
+        above == IF s.present THEN "up" ELSE ""
+        way == IF TrackHubs /\ route.on THEN PortOfNode(s, route.via) ELSE above
+    IN IF way = from THEN "" ELSE way
+
+\* AUTHY-4
+Allocates(t, relayed) == t.h = Authority \/ (Bug = "AskedHubAllocates" /\ relayed)
+
+\* REG-1, REG-2, REG-9, REG-10: a node id and, for a device that had one, first the end of all its credentials.
+Issue(t, dev, registering) ==
+    LET known == t.s.reg[dev].node
+        again == Bug = "RenewAllocates"
+        bound == [t EXCEPT !.issued = dev, !.renewed = known # 0,
+                           !.s.next = IF known = 0 \/ again THEN @ + 1 ELSE @,
+                           !.s.reg[dev] = IF Bug = "RegistryKeepsCredential" THEN [node |-> t.s.next, cred |-> t.fresh]
+                                          ELSE [node |-> IF known = 0 \/ again THEN t.s.next ELSE known]]
+        m == [dev |-> dev, node |-> known, cred |-> 0]
+    IN IF known = 0 \/ Bug = "NoRevokeOnRenewal" THEN bound
+       ELSE PassRevokeOn(RevokeHere(bound, m, registering), m, "")
+
+\* AUTHY-4, REG-5, REG-7, REG-8, REG-13: for a device of this hub (kind "reg") or of another (kind "relayReg").
+OnRegister(t, link, kind, op, dev) ==
+    LET q == Query(kind, op, "", link, dev, 0)
+        way == AuthorityHop(t.s, t.h, link)
+        issued == Issue(t, dev, link)
+        node == issued.s.reg[dev].node
+        caught == IF Bug = "AuthorityKeepsEntry"
+                  THEN [issued EXCEPT !.s.wl[dev] = [node |-> node, cred |-> t.fresh]] ELSE issued
+        early == Settle(t, q, "ok", node, t.fresh)
+    IN IF Allocates(t, kind = "relayReg")
+       THEN IF kind = "reg" THEN Admit(issued, q, node, t.fresh)
+            ELSE IF Bug = "AnswerBeforeRevoke" THEN Issue(early, dev, link)
+            ELSE Settle(caught, q, "ok", node, t.fresh)
+       ELSE IF way = "" THEN Refuse(t, q, "away")
+       ELSE Ask(t, [t |-> "reg", op |-> op, dev |-> dev], [q EXCEPT !.asked = way])
+
+\* FRAME-16, AUTH-11, AUTH-19, REG-14: an answer goes on to whoever waits for it, or is dropped.
+OnAnswer(t, link, m) ==
+    LET match(q) == /\ q.op = m.op /\ q.asked = link
+                    /\ (m.t = "regAns") = (q.kind \in {"reg", "relayReg"})
+        found == SelectSeq(t.s.pend, match)
+        q == found[1]
+        taken == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : ~match(x))]
+    IN IF found = <<>> THEN t
+       ELSE IF m.code # "ok" THEN Refuse(taken, q, m.code)
+       ELSE CASE q.kind = "reg" -> Admit(taken, q, m.node, m.cred)
+              [] q.kind = "auth" -> Admit(taken, q, m.node, q.cred)
+              [] Bug = "RelayCaches" -> Settle([taken EXCEPT !.s.wl[q.dev] = [node |-> m.node, cred |-> m.cred]],
+                                               q, "ok", m.node, m.cred)
+              [] OTHER -> Settle(taken, q, "ok", m.node, m.cred)
+
+---------------------------------------------------------------------------
+\* links.py
+
+\* LINK-2, TRUST-1: a child hub authenticates like a device; its entry is provisioned and never revoked here.
+OnJoin(t, link) ==
+    LET c == Owner[link]
+        bound == Bind(t, link, c, NodeOf[c])
+    IN Welcome(Emit(bound, link, [t |-> "joined"]), c)
+
+\* LINK-3
+OnJoined(t) == AnnounceAll(Welcome([t EXCEPT !.s.present = TRUE], "up"))
+
+\* OFF-4, OFF-8, LINK-6, LINK-7
+LinkDown(t, link) ==
+    IF link = "up" THEN ForgetAsker(FailAsked([t EXCEPT !.s.present = FALSE], "up"), "up")
+    ELSE CloseLink(IF t.s.links[link].node # 0 THEN EndSession(t, link, TRUE) ELSE t, link)
+
+\* step.py: one frame from a neighbouring hub
+Handle(t, link, m) ==
+    CASE m.t = "join" -> OnJoin(t, link)
+      [] m.t = "joined" -> OnJoined(t)
+      [] m.t = "reg" -> OnRegister(t, link, "relayReg", m.op, m.dev)
+      [] m.t = "auth" -> OnAssistAuthenticate(t, link, m)
+      [] m.t \in {"regAns", "authAns"} -> OnAnswer(t, link, m)
+      [] m.t = "ann" -> OnAnnouncement(t, link, m)
+      [] m.t = "off" -> IF link = "up" THEN OnOrder(t, m) ELSE OnReport(t, link, m)
+      [] m.t = "offAns" -> [t EXCEPT !.s.dismissed = @ \ {<<link, m.node>>}]
+      [] m.t = "rev" -> OnRevoke(t, link, m)
+      [] m.t = "fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* REV-16
+      [] m.t = "fenceAns" -> OnFenceAnswer(t, link, m)
+
+---------------------------------------------------------------------------
+\* The whole tree as one value `g`, so that one event can make several hubs step
+
+Now == [hub |-> hub, uplink |-> uplink, up |-> up, down |-> down, given |-> given, asked |-> asked, got |-> got,
+        revoked |-> revoked, admitted |-> admitted, log |-> <<>>]
+
+IsAnswer(m) == m.t \in {"regAns", "authAns"}
+
+\* Whether an answer was asked for: by a socket that still waits, or by a hub, now (`from`) or earlier.
+Due(g, t, from, o) ==
+    IF ~IsAnswer(o.m) THEN TRUE
+    ELSE IF o.to \in Sockets THEN o.m.op \in g.asked[o.to]
+    ELSE o.to = from \/ \E i \in 1 .. Len(g.hub[t.h].pend) :
+                            g.hub[t.h].pend[i].asker = o.to /\ g.hub[t.h].pend[i].op = o.m.op
+
+\* Send what a step wants sent. Devices read at once; what goes to a port that nobody holds is lost.
+Place(g, t, from, before) ==
+    LET logged(u, o) == [u EXCEPT !.log = Append(@, [from |-> t.h, to |-> o.to, m |-> o.m, due |-> Due(u, t, from, o),
+                            bound |-> o.to \in Sockets /\ (before.links[o.to].node # 0 \/ t.s.links[o.to].node # 0)])]
+        place(u, o) ==
+            LET v == logged(u, o)
+            IN CASE o.to = "up" -> IF v.uplink[t.h] = "" THEN v ELSE [v EXCEPT !.up[t.h] = Append(@, o.m)]
+                 [] o.to \in HubPorts -> IF v.uplink[Owner[o.to]] # o.to THEN v
+                                         ELSE [v EXCEPT !.down[Owner[o.to]] = Append(@, o.m)]
+                 [] IsAnswer(o.m) -> [v EXCEPT !.asked[o.to] = @ \ {o.m.op},
+                                               !.got[o.m.dev] = IF o.m.t = "regAns" /\ o.m.code = "ok"
+                                                                THEN @ \cup {o.m.cred} ELSE @]
+                 [] OTHER -> v
+    IN Fold(place, g, t.out)
+
+Finish(g, t, from) ==
+    LET before == g.hub[t.h]
+        sent == Place(g, t, from, before)
+        closed == {p \in Sockets : before.links[p] # Closed /\ t.s.links[p] = Closed}
+        \* A registration anew is meant to end every credential issued to the device before.
+        older == {k \in 1 .. Len(g.given) : g.given[k] = t.issued}
+        dead == IF t.renewed THEN t.dead \cup older ELSE t.dead
+    IN [sent EXCEPT !.hub[t.h] = t.s,
+                    !.given = IF t.issued = "" THEN @ ELSE Append(@, t.issued),
+                    !.asked = IF closed = {} THEN @ ELSE [p \in Sockets |-> IF p \in closed THEN {} ELSE @[p]],
+                    !.revoked = @ \cup dead,
+                    !.admitted = IF t.bound # <<>> THEN [@ EXCEPT ![t.bound[1]] = [hub |-> t.h, cred |-> t.bound[2]]]
+                                 ELSE @]
+
+Step(g, h) == Begin(h, g.hub[h], Len(g.given) + 1)
+
+\* Events, as functions from tree to tree
+
+Join(g, c, port) ==
+    [g EXCEPT !.hub[ParentOf[c]].links[port] = Idle, !.uplink[c] = port, !.up[c] = <<[t |-> "join"]>>]
+
+Cut(g, c) == [g EXCEPT !.uplink[c] = "", !.up[c] = <<>>, !.down[c] = <<>>]
+
+ParentNotices(g, c, port) == Finish(g, LinkDown(Step(g, ParentOf[c]), port), port)
+ChildNotices(g, c) == Finish(g, LinkDown(Step(g, c), "up"), "up")
+
+Connected(g, p, h) == IF g.hub[h].links[p] = Closed THEN [g EXCEPT !.hub[h].links[p] = Idle] ELSE g
+
+Register(g, p, h, d, op) ==
+    LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}, !.admitted[d] = Nowhere]
+    IN Finish(c, OnRegister(Step(c, h), p, "reg", op, d), p)
+
+Authenticate(g, p, h, d, cred, op) ==
+    LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}]
+    IN Finish(c, OnAuthenticate(Step(c, h), p, op, d, cred), p)
+
+ReceiveUp(g, c) ==
+    LET h == ParentOf[c]
+        port == g.uplink[c]
+        taken == [g EXCEPT !.up[c] = Tail(@)]
+    IN Finish(taken, Handle(Step(g, h), port, Head(g.up[c])), port)
+
+ReceiveDown(g, c) ==
+    LET taken == [g EXCEPT !.down[c] = Tail(@)] IN Finish(taken, Handle(Step(g, c), "up", Head(g.down[c])), "up")
+
+RECURSIVE Drain(_)
+Drain(g) ==
+    LET above == {c \in Hubs \ {Root} : g.up[c] # <<>>}
+        below == {c \in Hubs \ {Root} : g.down[c] # <<>>}
+    IN IF above # {} THEN Drain(ReceiveUp(g, CHOOSE c \in above : TRUE))
+       ELSE IF below # {} THEN Drain(ReceiveDown(g, CHOOSE c \in below : TRUE))
+       ELSE g
+
+---------------------------------------------------------------------------
+\* The behaviours
+
+Nobody == [hub |-> [h \in Hubs |-> BlankHub(h)], uplink |-> [c \in Hubs \ {Root} |-> ""],
+           up |-> [c \in Hubs \ {Root} |-> <<>>], down |-> [c \in Hubs \ {Root} |-> <<>>], given |-> <<>>,
+           asked |-> [p \in Sockets |-> {}], got |-> [d \in Devices |-> {}], revoked |-> {},
+           admitted |-> [d \in Devices |-> Nowhere], log |-> <<>>]
+
+\* All hubs have joined, parents first, and the devices of Online have registered.
+Depth(c) == LET f[h \in Hubs] == IF h = Root THEN 0 ELSE f[ParentOf[h]] + 1 IN f[c]
+Started ==
+    LET byDepth == Sorted({Depth(c) : c \in Hubs \ {Root}})
+        join(g, c) == Drain(Join(g, c, CHOOSE p \in PortsOf(c) : TRUE))
+        joined == Fold(LAMBDA g, n : FoldSet(join, g, {c \in Hubs \ {Root} : Depth(c) = n}), Nobody, byDepth)
+    IN Fold(LAMBDA g, o : Drain(Register(g, o[1], o[2], o[3], 0)), joined, Online)
+
+\* The set of one makes TLC compute the tree once and not once per variable.
+Become(next, event) ==
+    \E g \in {next} :
+        /\ hub' = g.hub /\ uplink' = g.uplink /\ up' = g.up /\ down' = g.down /\ given' = g.given
+        /\ asked' = g.asked /\ got' = g.got /\ revoked' = g.revoked /\ admitted' = g.admitted
+        /\ act' = IF Recording THEN [event |-> event, log |-> g.log] ELSE act
+
+Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
+
+Init ==
+    /\ LET g == Started
+       IN /\ hub = g.hub /\ uplink = g.uplink /\ up = g.up /\ down = g.down /\ given = g.given
+          /\ asked = g.asked /\ got = g.got /\ revoked = g.revoked /\ admitted = g.admitted
+    /\ left = [reg |-> Registers, auth |-> Authentications, off |-> Offlines, gone |-> SocketDrops,
+               cut |-> HubDrops, restart |-> Restarts, rev |-> Revokes, late |-> Timeouts]
+    /\ act = [event |-> <<"Init">>, log |-> <<>>]
+
+\* A request is told apart by its number.
+NextOp == (Registers - left.reg) + (Authentications - left.auth) + 1
+MayUse(p, h) == \A other \in Hubs \ {h} : hub[other].links[p] = Closed
+
+\* FRAME-10: a device registers, connecting first if it must.
+DeviceRegisters(p, h, d) ==
+    /\ Spend("reg") /\ MayUse(p, h)
+    /\ Become(Register(Now, p, h, d, NextOp), <<"DeviceRegisters", p, h, d, NextOp>>)
+
+DeviceAuthenticates(p, h, d, cred) ==
+    /\ Spend("auth") /\ MayUse(p, h)
+    /\ Become(Authenticate(Now, p, h, d, cred, NextOp), <<"DeviceAuthenticates", p, h, d, cred, NextOp>>)
+
+\* OFF-1, OFF-2: a device says that it leaves; the connection stays.
+DeviceLeaves(p, h) ==
+    /\ Spend("off") /\ hub[h].links[p].node # 0
+    /\ Become(Finish(Now, EndSession(Step(Now, h), p, TRUE), p), <<"DeviceLeaves", p, h>>)
+
+\* OFF-4
+SocketDrops_(p, h) ==
+    /\ Spend("gone") /\ hub[h].links[p] # Closed
+    /\ Become(Finish(Now, LinkDown(Step(Now, h), p), p), <<"SocketDrops", p, h>>)
+
+\* FRAME-9: without a session, anything but register and authenticate is refused. Changes nothing.
+DeviceProbes(p, h) ==
+    /\ Probing /\ hub[h].links[p] = Idle
+    /\ UNCHANGED left
+    /\ LET answer == [t |-> IF Bug = "ServesStrangers" THEN "perms" ELSE "refused"]
+       IN Become(Finish(Now, Emit(Step(Now, h), p, answer), p), <<"DeviceProbes", p, h>>)
+
+\* A connection between hubs breaks, and both ends notice.
+HubLinkDrops(c) ==
+    /\ Spend("cut") /\ c \in DropAt /\ uplink[c] # ""
+    /\ Become(ChildNotices(ParentNotices(Cut(Now, c), c, uplink[c]), c), <<"HubLinkDrops", c>>)
+
+\* The child notices first; to the parent the connection still looks alive.
+HubLinkDropsSilently(c) ==
+    /\ NoticeLate /\ Spend("cut") /\ c \in DropAt /\ uplink[c] # ""
+    /\ Become(ChildNotices(Cut(Now, c), c), <<"HubLinkDropsSilently", c>>)
+
+Stale(port) == LET c == Owner[port] IN hub[ParentOf[c]].links[port] # Closed /\ uplink[c] # port
+
+ParentNoticesLate(port) ==
+    /\ NoticeLate /\ Stale(port) /\ UNCHANGED left
+    /\ Become(ParentNotices(Now, Owner[port], port), <<"ParentNoticesLate", port>>)
+
+\* LINK-2
+HubReconnects(c, port) ==
+    /\ uplink[c] = "" /\ hub[ParentOf[c]].links[port] = Closed /\ UNCHANGED left
+    /\ Become(Join(Now, c, port), <<"HubReconnects", c, port>>)
+
+\* A hub stops and recovers its journaled state: first every link of its own is down, then the others notice.
+HubRestarts(h) ==
+    LET below == {c \in Children(h) : uplink[c] # ""}
+        above == {c \in {h} \ {Root} : uplink[c] # ""}
+        cut == FoldSet(Cut, Now, below \cup above)
+        self == IF h = Root THEN cut ELSE IF uplink[h] = "" THEN cut ELSE ChildNotices(cut, h)
+        mine == {p \in LinksOf(h) : self.hub[h].links[p] # Closed}
+        stopped == FoldSet(LAMBDA g, p : Finish(g, LinkDown(Step(g, h), p), p), self, mine)
+        children == FoldSet(ChildNotices, stopped, below)
+    IN /\ h \in RestartAt /\ Spend("restart")
+       /\ Become(IF above = {} THEN children ELSE ParentNotices(children, h, uplink[h]), <<"HubRestarts", h>>)
+
+\* REV-2, REV-19: an operator revokes everything of a device, or one credential that it was given.
+OperatorRevokes(h, d, cred) ==
+    LET m == [dev |-> d, node |-> 0, cred |-> cred]
+        stored == {hub[x].wl[d].cred : x \in Hubs} \ {0}
+        meant == IF cred = 0 THEN stored ELSE {cred}
+        g == Finish(Now, PassRevokeOn(RevokeHere(Step(Now, h), m, ""), m, ""), "")
+    IN /\ h \in RevokeAt /\ Spend("rev")
+       /\ Become([g EXCEPT !.revoked = @ \cup meant], <<"OperatorRevokes", h, d, cred>>)
+
+\* TIME-2
+RequestTimesOut(h, i) ==
+    LET q == hub[h].pend[i]
+        t == Step(Now, h)
+        forgotten == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
+    IN /\ h \in TimeoutAt /\ Spend("late")
+       /\ Become(Finish(Now, Refuse(forgotten, q, "away"), ""), <<"RequestTimesOut", h, q.op>>)
+
+FrameGoesUp(c) ==
+    /\ up[c] # <<>> /\ UNCHANGED left
+    /\ Become(ReceiveUp(Now, c), <<"FrameGoesUp", c, Head(up[c])>>)
+
+FrameGoesDown(c) ==
+    /\ down[c] # <<>> /\ UNCHANGED left
+    /\ Become(ReceiveDown(Now, c), <<"FrameGoesDown", c, Head(down[c])>>)
+
+Next ==
+    \/ \E c \in Hubs \ {Root} : FrameGoesUp(c) \/ FrameGoesDown(c)
+    \/ \E use \in Uses : DeviceRegisters(use[1], use[2], use[3])
+    \/ \E use \in Uses : \E cred \in got[use[3]] : DeviceAuthenticates(use[1], use[2], use[3], cred)
+    \/ \E p \in Sockets, h \in Hubs : DeviceLeaves(p, h) \/ SocketDrops_(p, h) \/ DeviceProbes(p, h)
+    \/ \E c \in Hubs \ {Root} : HubLinkDrops(c) \/ HubLinkDropsSilently(c)
+    \/ \E port \in HubPorts : ParentNoticesLate(port) \/ HubReconnects(Owner[port], port)
+    \/ \E h \in Hubs : HubRestarts(h)
+    \/ \E h \in Hubs, d \in Devices : "all" \in RevokeKinds /\ OperatorRevokes(h, d, 0)
+    \/ \E h \in Hubs, d \in Devices : \E c \in got[d] : "one" \in RevokeKinds /\ OperatorRevokes(h, d, c)
+    \/ \E h \in Hubs : \E i \in 1 .. Len(hub[h].pend) : RequestTimesOut(h, i)
+
+Spec == Init /\ [][Next]_vars
+
+\* What must happen, happens: frames arrive, lost links return.
+Fair ==
+    /\ \A c \in Hubs \ {Root} : WF_vars(FrameGoesUp(c)) /\ WF_vars(FrameGoesDown(c))
+    /\ \A port \in HubPorts : WF_vars(HubReconnects(Owner[port], port)) /\ WF_vars(ParentNoticesLate(port))
+
+FairSpec == Spec /\ Fair
+
+---------------------------------------------------------------------------
+\* Always
+
+Bindings == UNION {
+    {<<d, hub[h].reg[d].node>> : d \in {d \in Devices : hub[h].reg[d].node # 0}}
+    \cup {<<d, hub[h].wl[d].node>> : d \in {d \in Devices : hub[h].wl[d].node # 0}}
+    \cup {<<hub[h].dir[n].dev, n>> : n \in {n \in Nodes : hub[h].dir[n].dev # ""}} : h \in Hubs}
+
+UniqueNodeIds ==
+    /\ \A a, b \in Bindings : a[2] = b[2] => a[1] = b[1]
+    /\ \A a \in Bindings : a[1] \in Devices => a[2] \notin HubNodes
+
+OneToOneBinding == \A a, b \in Bindings : a[1] = b[1] => a[2] = b[2]
+
+\* A registration is for ever, and a new one has a node id that was never given out.
+NodeIdsNeverReused == [][
+    \A h \in Hubs :
+        /\ hub'[h].next >= hub[h].next
+        /\ \A d \in Devices :
+            LET old == hub[h].reg[d].node  new == hub'[h].reg[d].node
+            IN IF old # 0 THEN new = old ELSE new = 0 \/ new >= hub[h].next]_vars
+
+\* An entry appears or changes only where the device has just been bound; relays remember no credential.
+CredentialsNeverCachedUpstream == [][
+    \A h \in Hubs :
+        /\ \A d \in Devices :
+            LET new == hub'[h].wl[d]
+            IN new # hub[h].wl[d] /\ new # NoEntry => \E p \in Sockets : hub'[h].links[p].dev = d
+        /\ \A i \in 1 .. Len(hub'[h].pend) :
+            LET q == hub'[h].pend[i] IN q.kind \in {"relayReg", "relayAuth"} => q.cred = 0]_vars
+
+RegistryHoldsNoCredential == \A h \in Hubs, d \in Devices : DOMAIN hub[h].reg[d] = {"node"}
+
+SessionImpliesWhitelist ==
+    \A h \in Hubs, p \in Sockets :
+        LET session == hub[h].links[p] IN session.node # 0 => hub[h].wl[session.dev].node = session.node
+
+\* A child hub's report changes no route that does not lead through that child.
+LateOfflineKeepsNewRoute == [][
+    act'.event[1] = "FrameGoesUp" /\ act'.event[3].t = "off" =>
+        LET c == act'.event[2]
+            n == act'.event[3].node
+            old == hub[ParentOf[c]].dir[n]
+        IN old.via # NodeOf[c] => hub'[ParentOf[c]].dir[n] = old]_vars
+
+\* Every answer was asked for, and is the first to its request.
+NoAnswerWithoutRequest == [][\A i \in 1 .. Len(act'.log) : act'.log[i].due]_vars
+
+UnauthenticatedSeesOnlyRegisterAndAuth == [][
+    \A i \in 1 .. Len(act'.log) :
+        LET o == act'.log[i] IN o.to \in Sockets /\ ~o.bound => o.m.t \in {"regAns", "authAns", "refused"}]_vars
+
+RevokeNeverReachesDevices == [][
+    \A i \in 1 .. Len(act'.log) : act'.log[i].to \in Sockets => act'.log[i].m.t # "rev"]_vars
+
+---------------------------------------------------------------------------
+\* Once messages have drained and links are up
+
+Drained == \A c \in Hubs \ {Root} : up[c] = <<>> /\ down[c] = <<>>
+Settled == Drained /\ (\A c \in Hubs \ {Root} : hub[c].present) /\ (\A port \in HubPorts : ~Stale(port))
+
+RevokedStaysOut == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked
+
+OneLiveCredential ==
+    Settled => \A d \in Devices : Cardinality({hub[h].wl[d].cred : h \in Hubs} \ {0}) <= 1
+
+AtMostOneSession ==
+    Settled => \A d \in Devices : Cardinality({x \in Hubs \X Sockets : hub[x[1]].links[x[2]].dev = d}) <= 1
+
+HubOfNode(n) == CHOOSE h \in Hubs : NodeOf[h] = n
+
+RECURSIVE Leads(_, _)
+Leads(h, n) ==
+    LET route == hub[h].dir[n]
+    IN /\ route.on /\ PortOfNode(hub[h], route.via) # ""
+       /\ route.via = n \/ (route.via \in HubNodes /\ Leads(HubOfNode(route.via), n))
+
+RoutesLeadToSessions == Settled => \A h \in Hubs, n \in Nodes : hub[h].dir[n].on => Leads(h, n)
+
+RECURSIVE Above(_)
+Above(h) == {h} \cup (IF h = Root THEN {} ELSE Above(ParentOf[h]))
+
+SessionsAreRouted ==
+    Settled => \A h \in Hubs : \A p \in LinksOf(h) :
+        LET n == hub[h].links[p].node IN n \in Nodes => \A a \in Above(h) : hub[a].dir[n].on
+
+NoLockOut ==
+    Settled => \A d \in Devices :
+        LET last == admitted[d]
+        IN last.hub # "" /\ last.cred \notin revoked => hub[last.hub].wl[d].cred = last.cred
+
+\* Nothing is left over: no request unanswered, no order or revoke unacknowledged.
+NothingLeftBehind ==
+    Settled => \A h \in Hubs :
+        /\ hub[h].pend = <<>> /\ hub[h].fences = {} /\ hub[h].dismissed = {}
+        /\ \A k \in DOMAIN hub[h].nb : hub[h].nb[k].owed = {}
+
+\* A device's request is pending at the hub it is connected to, or answered.
+AskedIsPending ==
+    \A p \in Sockets :
+        asked[p] = UNION {{hub[h].pend[i].op : i \in {i \in 1 .. Len(hub[h].pend) : hub[h].pend[i].asker = p}} : h \in Hubs}
+
+---------------------------------------------------------------------------
+\* Liveness, under FairSpec
+
+PendingEventuallyAnswered ==
+    \A p \in Sockets, op \in 1 .. Registers + Authentications : (op \in asked[p]) ~> (op \notin asked[p])
+
+MessagesDrain == []<>Drained
+=============================================================================

@@ -1,0 +1,240 @@
+------------------------------ MODULE HubPerms ------------------------------
+(***************************************************************************)
+(* Roles and permissions: asking the authority for them, caching the       *)
+(* answers, forgetting them.  What a node may do is abstracted to the      *)
+(* version of the authority's policy that says so: 1, 2, ...  Follows       *)
+(* reference/hubauth/core/perms.py and, for links, links.py.               *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences, FiniteSets, TLC
+
+CONSTANTS
+    Hubs, Root, ParentOf,
+    Authority,          \* the root or a child of it
+    Nodes,              \* nodes whose permissions are asked for
+    AskAt, CommandAt, DropAt, TimeoutAt,    \* hubs where that may happen
+    Asks, Checks, Changes, Commands, Drops, Timeouts,   \* how often
+    Refreshing,         \* subset of BOOLEAN: whether an operator's command asks for fresh answers
+    Bug                 \* "" or the name of one deliberate mistake
+
+Below == Hubs \ {Root}
+Children(h) == {c \in Below : ParentOf[c] = h}
+
+VARIABLES
+    hub,        \* [Hubs -> [present, linked, cache, pend]]
+    up, down,   \* [Below -> frames in flight]
+    version,    \* [Nodes -> what the authority's policy says now]
+    told,       \* history: [Hubs -> [Nodes -> [ver, times]]]: the newest version this hub was told of, and how often
+                \* it was told to forget
+    ops,        \* requests so far
+    left,
+    act         \* history, hidden by the view
+vars == <<hub, up, down, version, told, ops, left, act>>
+View == <<hub, up, down, version, told, ops, left>>
+
+Fold(op(_, _), base, seq) ==
+    LET f[i \in 0 .. Len(seq)] == IF i = 0 THEN base ELSE op(f[i - 1], seq[i]) IN f[Len(seq)]
+FoldSet(op(_, _), base, set) ==
+    LET f[s \in SUBSET set] == IF s = {} THEN base ELSE LET x == CHOOSE x \in s : TRUE IN op(f[s \ {x}], x) IN f[set]
+
+Begin(h) == [h |-> h, s |-> hub[h], out |-> <<>>, ops |-> ops, told |-> told[h]]
+Emit(t, link, m) == [t EXCEPT !.out = Append(@, [to |-> link, m |-> m])]
+
+---------------------------------------------------------------------------
+\* One hub
+
+\* AUTHY-1, AUTHY-2, AUTHY-5, AUTHY-6
+AuthorityHop(t, from) ==
+    LET above == IF t.s.present THEN "up" ELSE ""
+        way == IF Authority \in t.s.linked THEN Authority ELSE above
+    IN IF way = from THEN "" ELSE way
+
+Nothing == [ver |-> 0, born |-> 0]
+
+Settle(t, q, code, v) ==
+    CASE q.asker = "" -> t
+      [] q.asker = "device" -> Emit(t, "device", [kind |-> q.kind, node |-> q.node, code |-> code, ver |-> v, born |-> q.born])
+      [] OTHER -> Emit(t, q.asker, [t |-> "ans", op |-> q.op, node |-> q.node, code |-> code, ver |-> v])
+
+Ask(t, q) == [Emit(t, q.asked, [t |-> "get", op |-> q.op, node |-> q.node]) EXCEPT !.s.pend = Append(@, q)]
+
+\* `born` is history: how often this hub had been told to forget when it asked.
+Query(t, kind, op, asked, asker, n) ==
+    [kind |-> kind, op |-> op, asked |-> asked, asker |-> asker, node |-> n, stale |-> FALSE, born |-> t.told[n].times]
+
+\* PERM-1, PERM-2, TRUST-7: kind "get" wants an answer, kind "held" a decision.
+OnGet(t, from, kind, op, n) ==
+    LET known == IF t.h = Authority THEN version[n] ELSE t.s.cache[n].ver
+        way == AuthorityHop(t, from)
+        q == Query(t, kind, op, way, from, n)
+    IN IF known # 0 THEN Settle(t, [q EXCEPT !.born = IF t.h = Authority THEN @ ELSE t.s.cache[n].born], "ok", known)
+       ELSE IF way = "" THEN Settle(t, q, "away", 0)
+       ELSE Ask(t, q)
+
+\* PERM-4, PERM-5, TRUST-7
+OnAnswer(t, link, m) ==
+    LET match(q) == q.op = m.op /\ q.asked = link
+        found == SelectSeq(t.s.pend, match)
+        q == found[1]
+        taken == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : ~match(x))]
+        usable == m.code = "ok" /\ (~q.stale \/ Bug = "StaleAnswersCached")
+        learnt == IF usable /\ t.h # Authority THEN [taken EXCEPT !.s.cache[m.node] = [ver |-> m.ver, born |-> q.born]] ELSE taken
+        decided == usable \/ (Bug = "StaleAnswersDecide" /\ m.code = "ok")
+    IN IF found = <<>> THEN t
+       ELSE IF q.kind = "held" /\ ~decided THEN Settle(learnt, q, "denied", 0)
+       ELSE Settle(learnt, q, m.code, m.ver)
+
+\* PERM-12, PERM-13, PERM-14; nodes = {}: all. `news` is history: the versions at the authority when it was issued.
+Invalidate(t, nodes, refresh, news, from) ==
+    LET hit == IF nodes = {} THEN Nodes ELSE nodes
+        cached == {n \in nodes : t.s.cache[n] # Nothing}
+        newer(n) == [ver |-> IF news[n] > t.told[n].ver THEN news[n] ELSE t.told[n].ver, times |-> t.told[n].times + 1]
+        forgot == [t EXCEPT !.s.cache = [n \in Nodes |-> IF n \in hit /\ Bug # "CacheKept" THEN Nothing ELSE @[n]],
+                            !.s.pend = [i \in DOMAIN @ |-> IF @[i].node \in hit THEN [@[i] EXCEPT !.stale = TRUE] ELSE @[i]],
+                            !.told = [n \in Nodes |-> IF n \in hit THEN newer(n) ELSE @[n]]]
+        m == [t |-> "inval", nodes |-> nodes, refresh |-> refresh, news |-> news]
+        passed == FoldSet(LAMBDA u, c : Emit(u, c, m), forgot, t.s.linked \ {from})
+        way == AuthorityHop(t, "")
+        again(u, n) == [Ask(u, Query(u, "get", u.ops + 1, way, "", n)) EXCEPT !.ops = @ + 1]
+    IN IF refresh /\ t.h # Authority /\ way # "" THEN FoldSet(again, passed, cached) ELSE passed
+
+FailAsked(t, link) ==
+    LET lost == SelectSeq(t.s.pend, LAMBDA q : q.asked = link)
+        rest == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asked # link)]
+    IN IF Bug = "LossUnanswered" THEN t
+       ELSE Fold(LAMBDA u, q : Settle(u, q, IF q.kind = "held" THEN "denied" ELSE "away", 0), rest, lost)
+
+ForgetAsker(t, link) == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asker # link)]
+
+LinkDown(t, link) ==
+    IF link = "up" THEN ForgetAsker(FailAsked([t EXCEPT !.s.present = FALSE], "up"), "up")
+    ELSE ForgetAsker([FailAsked(t, link) EXCEPT !.s.linked = @ \ {link}], link)
+
+\* LINK-2, LINK-3
+OnJoin(t, c) == Emit([t EXCEPT !.s.linked = @ \cup {c}], c, [t |-> "joined", news |-> version])
+
+\* PERM-7: what this hub may have missed, the hubs below it have missed, too.
+OnJoined(t, m) ==
+    LET here == [t EXCEPT !.s.present = TRUE]
+        emptied == [here EXCEPT !.s.cache = IF Bug = "ReturnKeepsCache" THEN @ ELSE [n \in Nodes |-> Nothing],
+                                !.s.pend = [i \in DOMAIN @ |-> [@[i] EXCEPT !.stale = TRUE]],
+                                !.told = [n \in Nodes |-> [ver |-> m.news[n], times |-> @[n].times + 1]]]
+        below == FoldSet(LAMBDA u, c : Emit(u, c, [t |-> "inval", nodes |-> {}, refresh |-> FALSE, news |-> m.news]),
+                         emptied, t.s.linked)
+    IN IF t.h = Authority THEN here ELSE IF Bug = "ReturnTellsNobody" THEN emptied ELSE below
+
+\* PERM-11, PERM-13: it comes from the parent and never goes up.
+OnInvalidate(t, link, m) == Invalidate(t, m.nodes, m.refresh, m.news, link)
+
+Handle(t, link, m) ==
+    CASE m.t = "join" -> OnJoin(t, link)
+      [] m.t = "joined" -> OnJoined(t, m)
+      [] m.t = "get" -> OnGet(t, link, "get", m.op, m.node)
+      [] m.t = "ans" -> OnAnswer(t, link, m)
+      [] m.t = "inval" -> OnInvalidate(t, link, m)
+
+---------------------------------------------------------------------------
+\* The tree. A child's port is its name; a device's is "device".
+
+Place(g, t) ==
+    LET place(u, o) ==
+            CASE o.to = "up" -> [u EXCEPT !.up[t.h] = Append(@, o.m)]
+              [] o.to \in Below -> [u EXCEPT !.down[o.to] = Append(@, o.m)]
+              [] OTHER -> [u EXCEPT !.log = Append(@, [h |-> t.h, m |-> o.m])]
+        clear == [g EXCEPT !.hub[t.h] = t.s, !.told[t.h] = t.told, !.ops = t.ops]
+    IN Fold(place, clear, t.out)
+
+Now == [hub |-> hub, up |-> up, down |-> down, told |-> told, ops |-> ops, log |-> <<>>]
+
+Become(next, event) ==
+    \E g \in {next} :
+        /\ hub' = g.hub /\ up' = g.up /\ down' = g.down /\ told' = g.told /\ ops' = g.ops
+        /\ act' = [event |-> event, log |-> g.log]
+
+Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
+
+Init ==
+    /\ hub = [h \in Hubs |-> [present |-> h # Root, linked |-> Children(h), cache |-> [n \in Nodes |-> Nothing], pend |-> <<>>]]
+    /\ up = [c \in Below |-> <<>>] /\ down = [c \in Below |-> <<>>]
+    /\ version = [n \in Nodes |-> 1] /\ told = [h \in Hubs |-> [n \in Nodes |-> [ver |-> 1, times |-> 0]]] /\ ops = 0
+    /\ left = [ask |-> Asks, check |-> Checks, change |-> Changes, command |-> Commands, drop |-> Drops, late |-> Timeouts]
+    /\ act = [event |-> <<"Init">>, log |-> <<>>]
+
+DeviceAsks(h, n, kind) ==
+    /\ Spend(IF kind = "get" THEN "ask" ELSE "check") /\ h \in AskAt /\ UNCHANGED version
+    /\ Become(Place(Now, [OnGet(Begin(h), "device", kind, ops + 1, n) EXCEPT !.ops = @ + 1]),
+              <<"DeviceAsks", h, n, kind>>)
+
+\* PERM-16: the authority's policy changes for some nodes, or (default_role) for all.
+PolicyChanges(nodes) ==
+    LET hit == IF nodes = {} THEN Nodes ELSE nodes
+        newer == [n \in Nodes |-> IF n \in hit THEN version[n] + 1 ELSE version[n]]
+    IN /\ Spend("change") /\ version' = newer
+       /\ Become(Place(Now, Invalidate(Begin(Authority), nodes, FALSE, newer, "")), <<"PolicyChanges", nodes>>)
+
+OperatorInvalidates(h, nodes, refresh) ==
+    /\ Spend("command") /\ h \in CommandAt /\ UNCHANGED version
+    /\ Become(Place(Now, Invalidate(Begin(h), nodes, refresh, [n \in Nodes |-> told[h][n].ver], "")), <<"OperatorInvalidates", h, nodes, refresh>>)
+
+Up(c) == hub[c].present \/ up[c] # <<>> \/ down[c] # <<>>
+
+HubLinkDrops(c) ==
+    LET cut == [Now EXCEPT !.up[c] = <<>>, !.down[c] = <<>>]
+        child == Place(cut, LinkDown(Begin(c), "up"))
+        parent == Place(child, LinkDown(Begin(ParentOf[c]), c))
+    IN /\ Spend("drop") /\ c \in DropAt /\ Up(c) /\ UNCHANGED version
+       /\ Become([parent EXCEPT !.up[c] = <<>>, !.down[c] = <<>>], <<"HubLinkDrops", c>>)
+
+HubReconnects(c) ==
+    /\ ~Up(c) /\ UNCHANGED <<version, left>>
+    /\ Become([Now EXCEPT !.up[c] = <<[t |-> "join"]>>], <<"HubReconnects", c>>)
+
+RequestTimesOut(h, i) ==
+    LET q == hub[h].pend[i]
+        t == [Begin(h) EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
+    IN /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED version
+       /\ Become(Place(Now, Settle(t, q, IF q.kind = "held" THEN "denied" ELSE "away", 0)), <<"RequestTimesOut", h, q.op>>)
+
+FrameGoesUp(c) ==
+    /\ up[c] # <<>> /\ UNCHANGED <<version, left>>
+    /\ Become(Place([Now EXCEPT !.up[c] = Tail(@)], Handle(Begin(ParentOf[c]), c, Head(up[c]))), <<"FrameGoesUp", c>>)
+
+FrameGoesDown(c) ==
+    /\ down[c] # <<>> /\ UNCHANGED <<version, left>>
+    /\ Become(Place([Now EXCEPT !.down[c] = Tail(@)], Handle(Begin(c), "up", Head(down[c]))), <<"FrameGoesDown", c>>)
+
+Targets == {{}} \cup {{n} : n \in Nodes}
+
+Next ==
+    \/ \E c \in Below : FrameGoesUp(c) \/ FrameGoesDown(c) \/ HubLinkDrops(c) \/ HubReconnects(c)
+    \/ \E h \in Hubs, n \in Nodes, kind \in {"get", "held"} : DeviceAsks(h, n, kind)
+    \/ \E nodes \in Targets : PolicyChanges(nodes)
+    \/ \E h \in Hubs, nodes \in Targets, refresh \in Refreshing : OperatorInvalidates(h, nodes, refresh)
+    \/ \E h \in Hubs : \E i \in 1 .. Len(hub[h].pend) : RequestTimesOut(h, i)
+
+Spec == Init /\ [][Next]_vars
+
+---------------------------------------------------------------------------
+\* What must hold
+
+\* A hub that was told to forget caches nothing it asked for before, and nothing older than it was told of.
+Fresh(v, born, known) == v >= known.ver /\ born = known.times
+
+InvalidatedPermsNotServed ==
+    \A h \in Hubs \ {Authority}, n \in Nodes :
+        LET c == hub[h].cache[n] IN c # Nothing => Fresh(c.ver, c.born, told[h][n])
+
+\* Nor does anything like that decide a permission.
+DecisionsAreFresh == [][
+    \A i \in 1 .. Len(act'.log) :
+        LET o == act'.log[i]
+        IN o.m.kind = "held" /\ o.m.code = "ok" => Fresh(o.m.ver, o.m.born, told'[o.h][o.m.node])]_vars
+
+Settled == \A c \in Below : up[c] = <<>> /\ down[c] = <<>> /\ hub[c].present
+
+\* Once everything has arrived, no cache is older than the authority's policy. Not so with an authority below the
+\* root: invalidations never go up.
+SettledPermsAreCurrent ==
+    Settled => \A h \in Hubs \ {Authority}, n \in Nodes : hub[h].cache[n].ver \in {0, version[n]}
+
+SettledIsAnswered == Settled => \A h \in Hubs : hub[h].pend = <<>>
+=============================================================================

