@@ -160,6 +160,8 @@ class BelowMachine(RuleBasedStateMachine):
                     self.naive.tell_parent(Action.ASSIST_AUTHENTICATE)
             if CHILD in self.naive.links:
                 self.naive.tell_parent(Action.ASSIST_AUTHENTICATE)
+                if self.hub.policy.has_perms:
+                    self.naive.asked.append((CHILD, Action.PERMS_INVALIDATE))
         elif reason is Reason.UNREACHABLE:
             self.naive.closed.append(PARENT)
         self.compare(done)

@@ -8,6 +8,7 @@ from attrs import frozen
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 from hubauth.network import tree
 from hubauth.network.tree import Network
+from model_tests import known
 from tests.network.harness import ADMIN_NODE, child_hub, listed, root_hub, verified
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ def draw_options(pick: Pick, dialect: Dialect) -> dict[str, Any]:
         "assist": pick((Assist.AUTH, Assist.AUTH, Assist.QUERY, Assist.NONE)),
         "reregister": pick((Reregister.OPEN, Reregister.OPEN, Reregister.AFTER_REVOKE)),
         "revoke_on_reregister": pick((True, True, True, False)),
-        "close_superseded": pick((True, False)),
+        "close_superseded": pick((True, known.A_SUPERSEDED_HUB_STAYS_CONNECTED)),
         "close_on_revoke": pick((True, False)),
         "answer_mismatch": pick((True, False)),
         "pending_limit": pick((256, 256, 2)),
@@ -111,7 +112,7 @@ def changed(policy: Policy, pick: Pick, *, is_authority: bool) -> dict[str, Any]
     changes: list[dict[str, Any]] = [
         {"node_roles": pick(roles)},
         {"role_perms": pick(perms)},
-        {"close_superseded": not policy.close_superseded},
+        {"answer_offline": not policy.answer_offline},
         {"dialect": Dialect.LOGIN if policy.dialect is Dialect.AUTH else Dialect.AUTH},
     ]
     if is_authority and policy.dialect is not Dialect.FLAT:

@@ -177,6 +177,10 @@ class World:
         self.settle()
         for hub, state in sorted(self.network.states.items()):
             assert not state.pending, f"PendingEventuallyAnswered: {hub} still waits for {dict(state.pending)}"
+            above = self.network.parents.get(hub)
+            assert above is None or state.node_id in self.network.states[above].index.link_of_node, (
+                f"{hub} believes its parent present, which has no session for it"
+            )
             owed = {key: neighbour.owed for key, neighbour in state.neighbours.items() if neighbour.owed}
             assert not owed, f"{hub} still owes {owed}"
 

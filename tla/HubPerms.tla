@@ -110,7 +110,8 @@ LinkDown(t, link) ==
     ELSE ForgetAsker([FailAsked(t, link) EXCEPT !.s.linked = @ \ {link}], link)
 
 \* LINK-2, LINK-3
-OnJoin(t, c) == Emit([t EXCEPT !.s.linked = @ \cup {c}], c, [t |-> "joined", news |-> version])
+OnJoin(t, c) ==
+    Emit([t EXCEPT !.s.linked = @ \cup {c}], c, [t |-> "joined", news |-> [n \in Nodes |-> t.told[n].ver]])
 
 \* PERM-7: what this hub may have missed, the hubs below it have missed, too.
 OnJoined(t, m) ==
