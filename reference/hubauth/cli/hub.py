@@ -119,7 +119,7 @@ async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
     gc.freeze()
     # Often a little instead of seldom a lot: what survives is state, and there is much of it.
     gc.set_threshold(10_000, 3, 10_000)
-    pass  # gc.enable()
+    gc.enable()
     metrics = serve_metrics(config.metrics, hub) if config.metrics is not None else None
     waits = [loop.create_task(event.wait()) for event in (stopping, hub.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
