@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,28 @@ def test_links_of_a_former_life_are_down(tmp_path: Path) -> None:
                 await newcomer.send(register("newcomer"))
                 await newcomer.frames(1)
                 assert min(again.engine.state.links) > link
+
+    run(story())
+
+
+def test_a_hub_that_is_asked_without_pause_stops_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(address: Address, name: str, after: float) -> None:
+        await asyncio.sleep(after)  # so that while one is made safe, another already waits
+        async with peer(address) as eager:
+            for number in range(100_000):
+                await eager.send(register(f"{name}-{number}"))
+                if not await eager.frames(1):
+                    return
+
+    async def story() -> None:
+        hub = Hub(config(**stored(tmp_path, "fsync")))
+        await hub.start()
+        assert hub._journal is not None
+        monkeypatch.setattr(hub._journal, "sync", lambda: time.sleep(0.01))
+        asking = [asyncio.ensure_future(ask(hub.address, f"device-{at}", at / 200)) for at in range(8)]
+        await until(lambda: len(hub.engine.state.registry) > 20)
+        await asyncio.wait_for(hub.stop(), 10)
+        await asyncio.gather(*asking)
 
     run(story())
 

@@ -257,9 +257,13 @@ class Connection(asyncio.Protocol):
     def is_open(self) -> bool:
         return self._transport is not None
 
+    def turn_deaf(self) -> None:
+        """Take in nothing more because the hub stops; what was taken in is still answered."""
+        self.closing_since = self.closing_since or self._loop.time()
+
     def shut(self) -> None:
         """Close because the hub stops. The link stays in the state: the next start takes it down."""
-        self.closing_since = self.closing_since or self._loop.time()
+        self.turn_deaf()
         self.link = None
         if self._transport is not None:
             self._transport.close()

@@ -90,9 +90,12 @@ class Hub:
             await asyncio.wait(tasks)
         if self._socket is not None:
             self._socket.close()
-        await self.engine.settle()
         lines = [] if self._line is None or self._line.connection is None else [self._line.connection]
         open_connections = [*self._connections, *lines]
+        # Whoever keeps asking would keep the engine from ever settling.
+        for connection in open_connections:
+            connection.turn_deaf()
+        await self.engine.settle()
         for connection in open_connections:
             connection.shut()
         deadline = asyncio.get_running_loop().time() + self.config.limits.close_seconds
