@@ -255,8 +255,10 @@ class NaiveHub:
     def _registers(self, link: int) -> bool:
         return any(asked.link == link and asked.action is Action.REGISTER for asked in self.questions.values())
 
-    def invalidated(self, nodes: tuple[int, ...]) -> None:
-        """By the parent."""
+    def invalidated(self, nodes: tuple[int, ...], *, refresh: bool) -> None:
+        """By the parent, which may want what was known to be asked for again."""
+        if refresh:
+            self.asked += [(PARENT, Action.GET_PERMS) for node_id in nodes if node_id in self.cache]
         self.cache -= set(nodes) or set(self.cache)
         for key, asked in self.questions.items():
             if asked.action is Action.GET_PERMS and (not nodes or asked.node_id in nodes):

@@ -219,6 +219,24 @@ class BelowMachine(RuleBasedStateMachine):
         if number in self.naive.questions:
             self._answer(number, Reason.OK, "", version, 1)
 
+    @precondition(lambda self: self.naive.present and CHILD in self.naive.links)
+    @rule(link=links, device=devices)
+    def move_here(self, link: int, device: str) -> None:
+        """The child says a device is with it, the device comes here, and the child, not knowing yet, says it again."""
+        self.announce(device)
+        self.admit(link, device, 0)
+        self.announce(device)
+
+    @precondition(lambda self: self.naive.present and self.hub.policy.has_perms and self.sessions())
+    @rule(index=indexes, nodes=st.sampled_from(((30,), (30, 31))), refresh=st.booleans())
+    def learn_and_forget(self, index: int, nodes: tuple[int, ...], refresh: bool) -> None:
+        """Permissions become known, and then are not to be trusted any more."""
+        number = self.hub.state.next_msg_id
+        self.get_perms(index, 30)
+        if number in self.naive.questions:
+            self._answer(number, Reason.OK, "", 0, 1)
+        self.invalidate(nodes, refresh)
+
     @precondition(lambda self: self.hub.policy.has_perms and self.sessions())
     @rule(index=indexes, node_id=st.sampled_from((30, 31, 77)))
     def get_perms(self, index: int, node_id: int) -> None:
@@ -308,10 +326,10 @@ class BelowMachine(RuleBasedStateMachine):
         self.compare(done)
 
     @precondition(lambda self: self.naive.present and self.hub.policy.has_perms)
-    @rule(nodes=st.sampled_from(((), (30,), (30, 77))))
-    def invalidate(self, nodes: tuple[int, ...]) -> None:
-        done = self.receive(PARENT, PermsInvalidate(nodes))
-        self.naive.invalidated(nodes)
+    @rule(nodes=st.sampled_from(((), (30,), (30, 31, 77))), refresh=st.booleans())
+    def invalidate(self, nodes: tuple[int, ...], refresh: bool) -> None:
+        done = self.receive(PARENT, PermsInvalidate(nodes, refresh=refresh))
+        self.naive.invalidated(nodes, refresh=refresh)
         if CHILD in self.naive.links:
             self.naive.asked.append((CHILD, Action.PERMS_INVALIDATE))
         self.compare(done)
