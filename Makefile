@@ -36,7 +36,7 @@ check-generated: setup ## fail if a generated file is stale
 
 test: setup lint types check-generated ## all checks that CI needs
 	$(PY) -m pytest -n 2
-	$(MAKE) model-test mutants-sample
+	$(MAKE) model model-test mutants-sample
 
 test-fast: setup ## the inner loop: unit tests only
 	$(PY) -m pytest -n 2 -q -x -m 'not slow' tests/core tests/network tests/wire
