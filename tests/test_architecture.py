@@ -11,14 +11,16 @@ from tools.catalogue import ROOT
 PACKAGE = ROOT / "reference" / "hubauth"
 
 MAY_IMPORT = {
+    "specification": {"specification"},
     "core": {"core"},
     "network": {"network", "core"},
     "wire": {"wire", "core"},
-    "trace": {"trace", "network", "wire", "core"},
-    "spark": {"spark", "trace", "wire", "core"},
-    "oracle": {"oracle", "trace", "wire", "core"},
+    "trace": {"trace", "specification", "network", "wire", "core"},
+    "spark": {"spark", "trace", "specification", "wire", "core"},
+    "oracle": {"oracle", "trace", "specification", "network", "wire", "core"},
     "shell": {"shell", "trace", "wire", "core"},
-    "cli": {"cli", "shell", "oracle", "spark", "trace", "wire", "network", "core"},
+    "pytest": {"pytest", "oracle", "trace", "specification", "wire", "core"},
+    "cli": {"cli", "shell", "oracle", "spark", "trace", "specification", "wire", "network", "core"},
 }
 """Each room of the house, and the rooms it may know of."""
 

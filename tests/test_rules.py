@@ -12,10 +12,11 @@ from pathlib import Path
 
 from hypothesis import is_hypothesis_test
 
+from hubauth.specification import load_rules
 from tests.core import harness as core_harness
 from tests.network import harness as network_harness
 from tests.wire.exercise import exercised_rules
-from tools.catalogue import ROOT, load_rules
+from tools.catalogue import ROOT
 
 REFERENCE = ROOT / "reference" / "hubauth"
 RULE_ID = re.compile(r"[A-Z]+-[0-9]+")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.catalogue import DECISION, Item, Rule, Rules, Seeds, Span, load_rules, load_seeds, parse_span
+from hubauth.specification import DECISION, Rule, Rules, load_rules
+from tools.catalogue import Item, Seeds, Span, citing, load_seeds, parse_span, spans_of
 from tools.generate import main, render_all, stale_files, write_files
 from tools.seed_coverage import render_coverage
 
@@ -88,7 +89,7 @@ def _lies_in_items(span: Span, seeds: Seeds) -> bool:
 
 
 def test_every_statement_and_example_has_a_rule(seeds: Seeds, rules: Rules) -> None:
-    assert [item.id for item in seeds.item if item.needs_rule and not rules.citing(item)] == []
+    assert [item.id for item in seeds.item if item.needs_rule and not citing(rules, item)] == []
 
 
 def test_rules_speak_for_the_dialect_they_cite(seeds: Seeds, rules: Rules) -> None:
@@ -96,7 +97,7 @@ def test_rules_speak_for_the_dialect_they_cite(seeds: Seeds, rules: Rules) -> No
     astray = [
         f"{rule.id} cites {span.document} but does not hold in {dialect_of[span.document]}"
         for rule in rules.rule
-        for span in rule.spans
+        for span in spans_of(rule)
         if dialect_of[span.document] not in rule.dialects
     ]
     assert astray == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.catalogue import SPEC, load_rules
+from hubauth.specification import SPEC, load_rules
 
 CITATION = re.compile(r"\[([A-Z]+-[0-9]+(?:,\s[A-Z]+-[0-9]+)*)\]")
 """``[REG-3]`` or ``[REG-3, REG-4]``, also across a line break."""

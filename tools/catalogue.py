@@ -1,22 +1,17 @@
-"""The catalogues of ``spec/``, typed: the rules, and what the source documents say."""
+"""What the source documents say (``spec/seeds.toml``), typed, and which rules answer for it."""
 
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from msgspec import Meta, Struct, convert
+from msgspec import Struct, convert
+
+from hubauth.specification import DECISION, SPEC, DialectName, Rule, Rules, Text
 
 ROOT = Path(__file__).resolve().parent.parent
-SPEC = ROOT / "spec"
 
-DECISION = "decision"
-"""The source of a rule that no document states."""
-
-Level: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
-Dialect: TypeAlias = Literal["auth", "login", "flat"]
 Kind: TypeAlias = Literal["heading", "statement", "example"]
-Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 _SPAN = re.compile(r"(?P<document>[0-9]{3}):(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?")
 
@@ -49,7 +44,7 @@ class Document(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: Text
     title: Text
-    dialect: Dialect
+    dialect: DialectName
     lines: int
 
 
@@ -85,37 +80,15 @@ class Seeds(Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(item for item in self.item if item.document == document)
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True):
-    """One normative sentence."""
-
-    id: Text
-    level: Level
-    text: Text
-    dialects: Annotated[tuple[Dialect, ...], Meta(min_length=1)]
-    source: Annotated[tuple[str, ...], Meta(min_length=1)]
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """The lines this rule answers for, without its decisions."""
-        return tuple(parse_span(source) for source in self.source if source != DECISION)
-
-    def cites(self, item: Item) -> bool:
-        return any(span.overlaps(item.span) for span in self.spans)
+def spans_of(rule: Rule) -> tuple[Span, ...]:
+    """The lines a rule answers for, without its decisions."""
+    return tuple(parse_span(source) for source in rule.source if source != DECISION)
 
 
-class Rules(Struct, frozen=True, forbid_unknown_fields=True):
-    """``spec/rules.toml``."""
-
-    rule: tuple[Rule, ...]
-
-    def citing(self, item: Item) -> tuple[Rule, ...]:
-        """The rules that answer for a line of the item, in catalogue order."""
-        return tuple(rule for rule in self.rule if rule.cites(item))
+def citing(rules: Rules, item: Item) -> tuple[Rule, ...]:
+    """The rules that answer for a line of the item, in catalogue order."""
+    return tuple(rule for rule in rules.rule if any(span.overlaps(item.span) for span in spans_of(rule)))
 
 
 def load_seeds(path: Path = SPEC / "seeds.toml") -> Seeds:
     return convert(tomllib.loads(path.read_text(encoding="utf-8")), Seeds)
-
-
-def load_rules(path: Path = SPEC / "rules.toml") -> Rules:
-    return convert(tomllib.loads(path.read_text(encoding="utf-8")), Rules)

@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from hubauth.specification import SPEC, Rule, load_rules
 from model_tests.exercised import Tally
 from model_tests.walk import walk, walk_among_liars
 from tests.core import harness as core_harness
 from tests.network import harness as network_harness
 from tests.wire.exercise import exercised_rules
-from tools.catalogue import ROOT, SPEC, Rule, load_rules
+from tools.catalogue import ROOT
 
 PATH = "spec/evidence.md"
 RULE_ID = re.compile(r"\b[A-Z]+-[0-9]+\b")

@@ -1,6 +1,7 @@
 """Renders ``spec/seed-coverage.md``: which rules answer for which lines of the source documents."""
 
-from tools.catalogue import Document, Item, Rules, Seeds, load_rules, load_seeds
+from hubauth.specification import Rules, load_rules
+from tools.catalogue import Document, Item, Seeds, citing, load_seeds
 
 PATH = "spec/seed-coverage.md"
 
@@ -26,7 +27,7 @@ def render_coverage(seeds: Seeds, rules: Rules) -> str:
 def _section(document: Document, seeds: Seeds, rules: Rules) -> str:
     items = seeds.items_of(document.id)
     needing = [item for item in items if item.needs_rule]
-    covered = sum(1 for item in needing if rules.citing(item))
+    covered = sum(1 for item in needing if citing(rules, item))
     lines = [
         f"## {document.id}: {document.title} (dialect `{document.dialect}`)",
         "",
@@ -42,7 +43,7 @@ def _section(document: Document, seeds: Seeds, rules: Rules) -> str:
 def _row(item: Item, rules: Rules) -> str:
     first, last = item.lines
     where = f"{first}" if first == last else f"{first}-{last}"
-    cited = ", ".join(rule.id for rule in rules.citing(item))
+    cited = ", ".join(rule.id for rule in citing(rules, item))
     if not cited and item.needs_rule:
         cited = "**none**"
     text = f"*{item.text}*" if item.kind == "heading" else item.text

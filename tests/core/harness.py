@@ -1,8 +1,10 @@
 """One hub under test. Every step it takes is checked against everything that must hold after any step.
 
 ``EXERCISED`` collects the rules that the steps themselves say decided; ``tests/test_rules.py`` reads it.
+``LISTENERS`` and ``DEFAULT_DIALECT`` are for ``tools/vectors.py``: the same tests yield the vectors.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import evolve
@@ -34,6 +36,11 @@ from hubauth.core.step import step
 from hubauth.core.transition import Step
 
 EXERCISED: set[str] = set()
+
+LISTENERS: list[Callable[["Hub", Input, Step], None]] = []
+"""Told of every step, with the hub's policy and state still as they were before it."""
+DEFAULT_DIALECT: list[Dialect] = [Dialect.AUTH]
+"""One item: what ``root`` and ``mid`` speak unless a test says otherwise."""
 
 ASK = 7
 """The MsgID that peers use unless a test says otherwise."""
@@ -78,6 +85,8 @@ class Hub:
         before = self.before = self.state
         done = step(self.policy, before, happened)
         EXERCISED.update(done.rules)
+        for listener in LISTENERS:
+            listener(self, happened, done)
         self.steps.append(done)
         self.state = done.state
         findings = check_step(self.policy, before, happened, done)
@@ -223,7 +232,8 @@ def timers_of(state: State) -> set[int]:
 
 def root(**changes: Any) -> Hub:
     """The root and authority, node 1, knowing two hubs and an administrator."""
-    return Hub(Policy(**{"provisioned": PROVISIONED, "role_perms": ROLES, **changes}))
+    usual = {"provisioned": PROVISIONED, "role_perms": ROLES, "dialect": DEFAULT_DIALECT[0]}
+    return Hub(Policy(**{**usual, **changes}))
 
 
 def mid(*, joined: bool = True, **changes: Any) -> Hub:

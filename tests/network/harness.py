@@ -1,5 +1,6 @@
 """Trees to test on, and a driver that reads like a story. Every event is followed by every invariant."""
 
+from collections.abc import Callable
 from typing import Any
 
 from hubauth.core.inputs import Input
@@ -8,10 +9,12 @@ from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.network import tree
 from hubauth.network.invariants import check
-from hubauth.network.tree import Network, Way
+from hubauth.network.tree import Happened, Network, Way
 
 EXERCISED: set[str] = set()
 """Every rule that a step in these tests returned."""
+LISTENERS: list[Callable[["Story", Happened], None]] = []
+"""Told of every step: ``tools/vectors.py`` makes vectors of them."""
 
 ROLES = {"hub": ("auth.assist",), "admin": ("auth.revoke", "auth.perms_invalidate")}
 FIRST_NODE = 10
@@ -89,6 +92,8 @@ class Story:
         self.network = network
         for happened in network.last:
             EXERCISED.update(happened.step.rules)
+            for listener in LISTENERS:
+                listener(self, happened)
         found = check(network)
         assert not found, "\n".join(found)
 

@@ -1,0 +1,51 @@
+"""The specification as data: the catalogue of rules, wherever hubauth is installed.
+
+In a checkout ``spec/`` lies beside the package; a wheel carries what is needed of it inside.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct, convert
+
+_HERE = Path(__file__).resolve().parent
+SPEC = next((path for path in (_HERE / "spec", _HERE.parents[1] / "spec") if path.is_dir()), _HERE / "spec")
+"""Where the files of the specification are."""
+
+DECISION = "decision"
+"""The source of a rule that no document states."""
+
+Level: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
+DialectName: TypeAlias = Literal["auth", "login", "flat"]
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """One normative sentence."""
+
+    id: Text
+    level: Level
+    text: Text
+    dialects: Annotated[tuple[DialectName, ...], Meta(min_length=1)]
+    source: Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+class Rules(Struct, frozen=True, forbid_unknown_fields=True):
+    """``spec/rules.toml``."""
+
+    rule: tuple[Rule, ...]
+
+
+def load_rules(path: Path = SPEC / "rules.toml") -> Rules:
+    """Read a catalogue of rules."""
+    return convert(tomllib.loads(path.read_text(encoding="utf-8")), Rules)
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Every rule by its id, in catalogue order."""
+    return MappingProxyType({rule.id: rule for rule in load_rules().rule})
