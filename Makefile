@@ -5,18 +5,24 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint types generate check-generated test test-fast model-test mutants mutants-sample model model-long bench-core bench-hub clean
+.PHONY: help setup lock demo lint types generate check-generated test test-fast model-test mutants mutants-sample model model-long bench-core bench-hub clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 setup: $(STAMP) ## create .venv and install everything
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml requirements-dev.lock
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubauth needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PY) -m pip install --quiet --require-hashes --requirement requirements-dev.lock
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+lock: setup ## pin and hash the development dependencies anew
+	$(PY) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate --quiet --output-file requirements-dev.lock
 
 demo: setup ## a tour: a three-level tree of hubs, every step and the rules that decided it
 	$(PY) docs/examples/tour.py
