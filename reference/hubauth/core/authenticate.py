@@ -26,6 +26,7 @@ from hubauth.core.policy import Assist
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
 
+_OK, _AUTHENTICATE = Reason.OK, Purpose.AUTHENTICATE
 _PASSED_ON = (4001, 4002, 4500)
 """The codes of a failed search that a device may hear; any other means the assistance failed."""
 
@@ -46,7 +47,7 @@ def on_authenticate(t: Transition, received: Received, message: Authenticate) ->
             t.cite("AUTH-1")
         if t.policy.has_parent and not t.parent_present:
             t.cite("AUTH-18")
-        asker = waiting_for(received, Purpose.AUTHENTICATE, None, device_id=message.device_id)
+        asker = waiting_for(received, _AUTHENTICATE, None, message.device_id)
         admit(t, asker, entry)
     else:
         refuse(t, received, Reason.NOT_ADMITTED, "AUTH-2")
@@ -64,7 +65,7 @@ def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT)
     presence.bind(t, link, pending.device_id, entry.node_id, is_hub)
     if t.policy.has_perms:
         t.cite("AUTH-17")
-    settle(t, pending, Reason.OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT)
+    settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT)
     if is_hub and not was_hub_link:
         revoke.welcome(t, entry.node_id)
 
@@ -113,7 +114,7 @@ def _search_for_device(t: Transition, received: Received, message: Authenticate)
 
 def _next_hop(t: Transition, device_id: str, came_from: Link) -> Link | Reason:
     """Whom to ask about a device: where it was last seen, else the parent; or why nobody."""
-    node_id = t.node_of_device.get(device_id)
+    node_id = t.node_of(device_id)
     if node_id is not None:
         via = t.directory[node_id].via
         link = t.hub_link(via)

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from hubauth.core.inputs import PARENT, Link
+from hubauth.core.model import is_authority
 from hubauth.core.transition import Transition
 
 
@@ -26,10 +27,10 @@ _RULES = {Authority.NODE: "AUTHY-1", Authority.PARENT: "AUTHY-2"}
 
 def is_here(t: Transition) -> bool:
     """Whether this hub is the authority."""
-    choice = choose_authority(t.policy.authority, t.node_id, t.policy.has_parent)
-    if choice is Authority.SELF:
+    here = is_authority(t.policy, t.node_id)
+    if here:
         t.cite("AUTHY-1" if t.policy.authority else "AUTHY-3")
-    return choice is Authority.SELF
+    return here
 
 
 def next_hop(t: Transition, came_from: Link | None) -> Link | None:

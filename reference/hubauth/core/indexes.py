@@ -1,14 +1,24 @@
 """The derived tables of a state, computed from nothing: for a first state, a recovered one, and as a check."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from attrs import evolve
 from immutables import Map
 
 from hubauth.core.messages import Grant
-from hubauth.core.model import Index, Purpose, Registration, State, entry_of, is_authority, subject_of
-from hubauth.core.ordered import OrderedIds
+from hubauth.core.model import (
+    Index,
+    Purpose,
+    Registration,
+    State,
+    bound_node,
+    entry_of,
+    is_authority,
+    online_group,
+    subject_of,
+)
+from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.policy import Policy
 
 Key = TypeVar("Key")
@@ -26,33 +36,47 @@ def derive_index(policy: Policy, state: State) -> Index:
     sessions = {link: session for link, session in state.links.items() if session is not None}
     online = [(node_id, route) for node_id, route in state.directory.items() if route.online]
     pending = state.pending.items()
-    listed = listed_roles(policy, state.node_id, state.registry, state.perms)
+    roster, roster_of_role = rosters(policy, state.node_id, state.registry, state.perms)
     return Index(
         link_of_node=Map({session.node_id: link for link, session in sessions.items()}),
-        node_of_device=Map({route.device_id: node_id for node_id, route in state.directory.items()}),
-        online_via=_grouped((0 if route.via == node_id else route.via, node_id) for node_id, route in online),
+        node_of_device=Map(
+            {
+                route.device_id: node_id
+                for node_id, route in state.directory.items()
+                if bound_node(state, route.device_id) != node_id
+            }
+        ),
+        online_via=_grouped(
+            (group, node_id)
+            for node_id, route in online
+            if (group := online_group(policy, route.via, node_id)) is not None
+        ),
         waiting=_grouped((asked.asker, msg_id) for msg_id, asked in pending if asked.asker is not None),
         asking=_grouped((subject, msg_id) for msg_id, asked in pending if (subject := subject_of(asked)) is not None),
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}
         ),
-        roster=OrderedIds.of(listed),
-        roster_of_role=by_role(listed),
+        roster=roster,
+        roster_of_role=roster_of_role,
     )
 
 
-def listed_roles(policy: Policy, own: int, registry: Map[str, Registration], cached: Map[int, Grant]) -> dict[int, str]:
-    """The nodes ``list_roles`` shows, and their roles: every existing one at the authority, else the cached."""
+Rosters: TypeAlias = tuple[OrderedIds, Map[str, OrderedIds]]
+
+
+def rosters(policy: Policy, own: int, registry: Map[str, Registration], cached: Map[int, Grant]) -> Rosters:
+    """The nodes ``list_roles`` shows, all and by role: every existing one at the authority, else the cached."""
     if not is_authority(policy, own):
-        return {node_id: grant.role for node_id, grant in cached.items()}
-    registered = {registration.node_id for registration in registry.values()}
-    existing = registered | policy.named_nodes | ({own} - {0})
-    return {node_id: policy.role_of(node_id) for node_id in existing}
-
-
-def by_role(listed: dict[int, str]) -> Map[str, OrderedIds]:
-    """The same nodes, grouped by role."""
-    return _grouped((role, node_id) for node_id, role in listed.items())
+        return OrderedIds.of(cached), _grouped((grant.role, node_id) for node_id, grant in cached.items())
+    named = policy.named_nodes | ({own} - {0})
+    # Those that are not named may be very many, and all have one role.
+    roster = unnamed = OrderedIds.of({registration.node_id for registration in registry.values()} - named)
+    of_role = {policy.default_role: unnamed} if unnamed else {}
+    for node_id in named:
+        role = policy.role_of(node_id)
+        of_role[role] = of_role.get(role, EMPTY).add(node_id)
+        roster = roster.add(node_id)
+    return roster, Map(of_role)
 
 
 def _grouped(pairs: Iterable[tuple[Key, int]]) -> Map[Key, OrderedIds]:

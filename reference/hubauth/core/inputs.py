@@ -2,10 +2,9 @@
 
 from typing import TypeAlias
 
-from attrs import frozen
-
 from hubauth.core.messages import Frame, PermsInvalidate, Revoke
 from hubauth.core.policy import Policy
+from hubauth.core.values import frozen
 
 Link: TypeAlias = int
 PARENT: Link = 0

@@ -4,10 +4,10 @@ A dialect (``hubauth.wire.dialects``) turns a payload into one of these values a
 never sees JSON, and never sees which words a dialect uses for an action.
 """
 
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import ClassVar, TypeAlias
 
-from attrs import frozen
+from hubauth.core.values import Choice, frozen
 
 SUB_PROTO = 2
 MAX_NODE_ID = 2**32 - 1
@@ -23,7 +23,7 @@ class Major(IntEnum):
     CMD = 3
 
 
-class Action(Enum):
+class Action(Choice):
     """What a message asks for. The value is the word of the ``auth`` dialect."""
 
     REGISTER = "register"
@@ -39,7 +39,7 @@ class Action(Enum):
     ASSIST_OFFLINE = "assist_offline"
 
 
-class Reason(Enum):
+class Reason(Choice):
     """Why something was answered the way it was. A dialect derives ``code`` and ``msg`` from it."""
 
     OK = "ok"

@@ -4,15 +4,15 @@
 """
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from attrs import field, frozen
 from immutables import Map
 
 from hubauth.core.inputs import Link
 from hubauth.core.messages import Action, Frame, Grant, Revoke
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.policy import Policy, Provisioned
+from hubauth.core.values import frozen
 
 PARENT_NEIGHBOUR = 0
 """The parent's key among the neighbours; child hubs are keyed by node id."""
@@ -120,7 +120,7 @@ class Neighbour:
     """The last number used towards it."""
     handled: int = 0
     """The last number handled from it."""
-    owed: Map[Revoke, tuple[int, int]] = field(factory=Map)
+    owed: Map[Revoke, tuple[int, int]] = Map()
     """What is not acknowledged -> number and originator. Of two equal revokes only the newer one is owed."""
 
 
@@ -128,21 +128,21 @@ class Neighbour:
 class Index:
     """Derived tables."""
 
-    link_of_node: Map[int, Link] = field(factory=Map)
+    link_of_node: Map[int, Link] = Map()
     """Sessions by node."""
-    node_of_device: Map[str, int] = field(factory=Map)
-    """The directory by device."""
-    online_via: Map[int, OrderedIds] = field(factory=Map)
-    """Online nodes by child hub; under 0 those with a session here."""
-    waiting: Map[Link, OrderedIds] = field(factory=Map)
+    node_of_device: Map[str, int] = Map()
+    """The directory by device, as far as ``bound_node`` does not say the same."""
+    online_via: Map[int, OrderedIds] = Map()
+    """Online nodes by ``online_group``."""
+    waiting: Map[Link, OrderedIds] = Map()
     """Pending requests by asker."""
-    asking: Map[Subject, OrderedIds] = field(factory=Map)
+    asking: Map[Subject, OrderedIds] = Map()
     """Pending requests by what they are about."""
-    dismissed: Map[tuple[Link | None, int], int] = field(factory=Map)
+    dismissed: Map[tuple[Link | None, int], int] = Map()
     """(child hub's link, node) -> the outstanding order to go."""
     roster: OrderedIds = EMPTY
     """The nodes ``list_roles`` shows."""
-    roster_of_role: Map[str, OrderedIds] = field(factory=Map)
+    roster_of_role: Map[str, OrderedIds] = Map()
 
 
 @frozen
@@ -164,16 +164,16 @@ class State:
     """(group of ``online_via``, node) announced last, while a batch is left; None: nothing to announce."""
     announce_timer: int = 0
 
-    links: Map[Link, Session | None] = field(factory=Map)
+    links: Map[Link, Session | None] = Map()
     """Every link that is up, and its session."""
-    registry: Map[str, Registration] = field(factory=Map)
-    whitelist: Map[str, Entry] = field(factory=Map)
-    directory: Map[int, Route] = field(factory=Map)
-    perms: Map[int, Grant] = field(factory=Map)
+    registry: Map[str, Registration] = Map()
+    whitelist: Map[str, Entry] = Map()
+    directory: Map[int, Route] = Map()
+    perms: Map[int, Grant] = Map()
     """Permissions learnt from other hubs."""
-    pending: Map[int, Pending] = field(factory=Map)
-    neighbours: Map[int, Neighbour] = field(factory=Map)
-    beaten: Map[str, str] = field(factory=Map)
+    pending: Map[int, Pending] = Map()
+    neighbours: Map[int, Neighbour] = Map()
+    beaten: Map[str, str] = Map()
     """Provisioned device -> the configured credential that a revoke has beaten."""
     index: Index = Index()
 
@@ -186,6 +186,28 @@ def is_authority(policy: Policy, node_id: int) -> bool:
 def entry_of(policy: Policy, binding: Provisioned) -> Entry:
     """The whitelist entry of a provisioned binding."""
     return Entry(binding.node_id, binding.credential, "auth.assist" in policy.resolve(binding.node_id).perms)
+
+
+class Bindings(Protocol):
+    """The tables of a state that bind devices to nodes."""
+
+    @property
+    def registry(self) -> Map[str, Registration]: ...
+    @property
+    def whitelist(self) -> Map[str, Entry]: ...
+
+
+def bound_node(tables: Bindings, device_id: str) -> int:
+    """The node that this hub itself has bound a device to; 0: none."""
+    binding = tables.whitelist.get(device_id) or tables.registry.get(device_id)
+    return binding.node_id if binding is not None else 0
+
+
+def online_group(policy: Policy, via: int, node_id: int) -> int | None:
+    """Which list an online node is in: its child hub's; 0 for those here, which only a parent will be told of."""
+    if via != node_id:
+        return via
+    return 0 if policy.has_parent else None
 
 
 def subject_of(pending: Pending) -> Subject | None:

@@ -1,14 +1,15 @@
 """An immutable ordered set of integers that knows the position of every member.
 
 A tree of tuples: adding, removing and taking a page all cost the logarithm of the size, so a page of
-``list_roles`` never sorts all nodes and an announcement can go on where it stopped.
+``list_roles`` never sorts all nodes and an announcement can go on where it stopped. A leaf holds runs of members, not
+members: node ids are given out one after another, so all nodes of a large hub are a handful of runs.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from attrs import frozen
+from hubauth.core.values import frozen
 
 _WIDTH = 64
 _FILL = 60
@@ -22,11 +23,14 @@ class _Branch:
     count: int
 
 
-_Node: TypeAlias = tuple[int, ...] | _Branch
+_Leaf: TypeAlias = tuple[int, ...]
+"""The bounds of its runs, ascending: the first member, the first number after the run, and so on."""
+
+_Node: TypeAlias = _Leaf | _Branch
 
 
 def _count(node: _Node) -> int:
-    return len(node) if isinstance(node, tuple) else node.count
+    return sum(node[1::2]) - sum(node[::2]) if isinstance(node, tuple) else node.count
 
 
 def _lowest(node: _Node) -> int:
@@ -37,8 +41,18 @@ def _branch(children: tuple[_Node, ...]) -> _Branch:
     return _Branch(children, tuple(map(_lowest, children)), sum(map(_count, children)))
 
 
-def _halves(items: tuple[int, ...]) -> tuple[_Node, ...]:
-    # A full leaf that grows at its end keeps most members: ids arrive in increasing order.
+def _toggled(leaf: _Leaf, at: int, item: int) -> _Leaf:
+    """The leaf with the item swapped in or out: a bound at either side of it goes if it is there, comes if not.
+
+    ``at`` is the number of bounds up to the item; the item is a member if that is odd.
+    """
+    below = leaf[: at - 1] if at and leaf[at - 1] == item else leaf[:at] + (item,)
+    above = leaf[at + 1 :] if at < len(leaf) and leaf[at] == item + 1 else (item + 1,) + leaf[at:]
+    return below + above
+
+
+def _halves(items: _Leaf) -> tuple[_Node, ...]:
+    # A full leaf that grows at its end keeps most runs: ids arrive in increasing order.
     if len(items) <= _WIDTH:
         return (items,)
     return (items[:_FILL], items[_FILL:])
@@ -47,10 +61,8 @@ def _halves(items: tuple[int, ...]) -> tuple[_Node, ...]:
 def _add(node: _Node, item: int) -> tuple[_Node, ...]:
     """The nodes that replace ``node``; the very same node if the item was there."""
     if isinstance(node, tuple):
-        at = bisect_left(node, item)
-        if at < len(node) and node[at] == item:
-            return (node,)
-        return _halves(node[:at] + (item,) + node[at:])
+        at = bisect_right(node, item)
+        return (node,) if at % 2 else _halves(_toggled(node, at, item))
     at = max(bisect_right(node.lowest, item) - 1, 0)
     old = node.children[at]
     new = _add(old, item)
@@ -67,10 +79,8 @@ def _add(node: _Node, item: int) -> tuple[_Node, ...]:
 def _discard(node: _Node, item: int) -> _Node | None:
     """The node without the item: None if nothing is left, the very same node if it was not there."""
     if isinstance(node, tuple):
-        at = bisect_left(node, item)
-        if at == len(node) or node[at] != item:
-            return node
-        return node[:at] + node[at + 1 :] or None
+        at = bisect_right(node, item)
+        return (_toggled(node, at, item) or None) if at % 2 else node
     at = max(bisect_right(node.lowest, item) - 1, 0)
     old = node.children[at]
     new = _discard(old, item)
@@ -86,7 +96,9 @@ def _discard(node: _Node, item: int) -> _Node | None:
 
 def _iterate_from(node: _Node, offset: int) -> Iterator[int]:
     if isinstance(node, tuple):
-        yield from node[offset:]
+        for run in map(range, node[::2], node[1::2]):
+            yield from run[offset:]
+            offset = max(offset - len(run), 0)
         return
     for child in node.children:
         size = _count(child)
@@ -106,8 +118,13 @@ class OrderedIds:
     @classmethod
     def of(cls, items: Iterable[int]) -> "OrderedIds":
         """A set of the given integers."""
-        ordered = sorted(set(items))
-        level: list[_Node] = [tuple(ordered[at : at + _FILL]) for at in range(0, len(ordered), _FILL)]
+        bounds: list[int] = []
+        for item in sorted(set(items)):
+            if bounds and bounds[-1] == item:
+                bounds[-1] = item + 1
+            else:
+                bounds += (item, item + 1)
+        level: list[_Node] = [tuple(bounds[at : at + _FILL]) for at in range(0, len(bounds), _FILL)]
         while len(level) > 1:
             level = [_branch(tuple(level[at : at + _FILL])) for at in range(0, len(level), _FILL)]
         return cls(level[0]) if level else EMPTY
@@ -141,7 +158,9 @@ class OrderedIds:
             at = max(bisect_left(node.lowest, item) - 1, 0)
             before += sum(map(_count, node.children[:at]))
             node = node.children[at]
-        return before + bisect_left(node, item)
+        at = bisect_right(node, item)
+        inside = item if at % 2 else 0
+        return before + inside + sum(node[1:at:2]) - sum(node[:at:2])
 
     def __len__(self) -> int:
         return _count(self._root)
@@ -153,8 +172,7 @@ class OrderedIds:
         node = self._root
         while not isinstance(node, tuple):
             node = node.children[max(bisect_right(node.lowest, item) - 1, 0)]
-        at = bisect_left(node, item)
-        return at < len(node) and node[at] == item
+        return bisect_right(node, item) % 2 == 1
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OrderedIds) and len(self) == len(other) and all(map(int.__eq__, self, other))

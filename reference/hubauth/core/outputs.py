@@ -3,10 +3,9 @@
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import frozen
-
 from hubauth.core.inputs import Link
 from hubauth.core.messages import Frame
+from hubauth.core.values import frozen
 
 
 class NoteKind(Enum):

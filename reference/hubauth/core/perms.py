@@ -3,7 +3,7 @@
 from itertools import islice
 
 from hubauth.core import authority
-from hubauth.core.indexes import by_role, listed_roles
+from hubauth.core.indexes import rosters
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     NO_GRANT,
@@ -213,5 +213,4 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
-    listed = listed_roles(t.policy, t.node_id, t.registry, t.perms)
-    t.roster, t.roster_of_role = OrderedIds.of(listed), by_role(listed)
+    t.roster, t.roster_of_role = rosters(t.policy, t.node_id, t.registry, t.perms)

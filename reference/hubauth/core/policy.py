@@ -51,6 +51,10 @@ class Provisioned:
     role: str = ""
 
 
+_AUTH, _FLAT = Dialect.AUTH, Dialect.FLAT
+"""Bound once, here and elsewhere: finding a member in its enum costs as much as a call, and steps ask often."""
+
+
 def _map(pairs: object) -> Map:  # type: ignore[type-arg]
     return pairs if isinstance(pairs, Map) else Map(pairs)  # type: ignore[call-overload]
 
@@ -99,17 +103,17 @@ class Policy:
     @property
     def has_credentials(self) -> bool:
         """Whether knowing the ``device_id`` is not enough."""
-        return self.dialect is not Dialect.FLAT
+        return self.dialect is not _FLAT
 
     @property
     def has_presence(self) -> bool:
         """Whether the dialect has offline, revoke and announcements at all."""
-        return self.dialect is not Dialect.FLAT
+        return self.dialect is not _FLAT
 
     @property
     def has_perms(self) -> bool:
         """Whether roles and permissions travel on the wire."""
-        return self.dialect is Dialect.AUTH
+        return self.dialect is _AUTH
 
     @cached_property
     def provisioned_by_device(self) -> dict[str, Provisioned]:
@@ -149,9 +153,14 @@ class Policy:
         """What a role may do, else the default permissions."""
         return Grant(role, self.role_perms.get(role, self.default_perms))
 
+    @cached_property
+    def default_grant(self) -> Grant:
+        """What a node may do that the configuration does not name."""
+        return self.grant_of_role(self.default_role)
+
     def resolve(self, node_id: int) -> Grant:
         """Role and permissions of a node that exists."""
-        return self.grant_of_role(self.role_of(node_id))
+        return self.grant_of_role(self.role_of(node_id)) if self.names_role(node_id) else self.default_grant
 
     def names_role(self, node_id: int) -> bool:
         """Whether this hub's own configuration says which role the node has."""

@@ -162,7 +162,7 @@ def on_announcement(t: Transition, received: Received, message: AssistAuthentica
 def _known_node(t: Transition, device_id: str) -> int:
     """The node of a device, for announcements by hubs that do not send it."""
     registration = t.registry.get(device_id)
-    return registration.node_id if registration is not None else t.node_of_device.get(device_id, 0)
+    return registration.node_id if registration is not None else t.node_of(device_id) or 0
 
 
 def contradicts(t: Transition, device_id: str, node_id: int) -> bool:
@@ -181,7 +181,7 @@ def contradicts_tables(t: Transition, device_id: str, node_id: int) -> bool:
     registration, entry, route = t.registry.get(device_id), t.whitelist.get(device_id), t.directory.get(node_id)
     return (
         any(known.node_id != node_id for known in (registration, entry) if known is not None)
-        or t.node_of_device.get(device_id, node_id) != node_id
+        or t.node_of(device_id) not in (None, node_id)
         or (route is not None and route.device_id != device_id)
     )
 

@@ -16,6 +16,8 @@ from hubauth.core.policy import Reregister
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
 
+_REGISTER = Purpose.REGISTER
+
 
 def on_register(t: Transition, received: Received, message: Register) -> None:
     """A device registers at this hub, its direct one."""
@@ -30,7 +32,7 @@ def on_register(t: Transition, received: Received, message: Register) -> None:
         refuse(t, received, issued)
         return
     t.cite("REG-13")
-    asker = waiting_for(received, Purpose.REGISTER, None, device_id=message.device_id)
+    asker = waiting_for(received, _REGISTER, None, message.device_id)
     admit(t, asker, Entry(issued, _fresh(t, received)))
 
 

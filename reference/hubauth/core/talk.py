@@ -3,6 +3,7 @@
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     NO_GRANT,
+    SUB_PROTO,
     Action,
     Answer,
     Frame,
@@ -20,6 +21,9 @@ _DEVICE_FACING = (Action.REGISTER, Action.AUTHENTICATE)
 """Answers that are for a device even when a hub authenticates with them."""
 
 
+_OK, _OK_RESP, _ERR_RESP = Reason.OK, Major.OK_RESP, Major.ERR_RESP
+
+
 def peer_node(t: Transition, link: Link) -> int:
     """The node id of the hub at the other end; 0 for a device or an unknown hub."""
     if link == PARENT:
@@ -31,9 +35,9 @@ def peer_node(t: Transition, link: Link) -> int:
 def reply(t: Transition, link: Link, msg_id: int, trace_id: int, answer: Answer) -> None:
     """Answer a request that came in on ``link``."""
     t.cite("FRAME-12", "FRAME-13", "FRAME-14")
-    major = Major.OK_RESP if answer.reason is Reason.OK else Major.ERR_RESP
+    major = _OK_RESP if answer.reason is _OK else _ERR_RESP
     target = 0 if answer.action in _DEVICE_FACING else peer_node(t, link)
-    t.emit(Send(link, Frame(answer, major, msg_id, t.node_id, target, trace_id=trace_id)))
+    t.emit(Send(link, Frame(answer, major, msg_id, t.node_id, target, SUB_PROTO, trace_id)))
 
 
 def answer_to(
@@ -87,19 +91,23 @@ def ask(t: Transition, body: Request, pending: Pending) -> None:
     t.put_pending(msg_id, pending)
 
 
-def waiting_for(received: Received, purpose: Purpose, asked: Link | None, **about: object) -> Pending:
+def waiting_for(
+    received: Received,
+    purpose: Purpose,
+    asked: Link | None,
+    device_id: str = "",
+    node_id: int = 0,
+    *,
+    credential: str = "",
+    held: Frame | None = None,
+    epoch: int = 0,
+) -> Pending:
     """A pending request on behalf of whoever sent ``received``."""
     frame = received.frame
-    assert not isinstance(frame.body, bytes | Answer) and frame.body.action is not None
-    return Pending(
-        purpose,
-        frame.body.action,
-        asked,
-        received.link,
-        frame.msg_id,
-        frame.trace_id,
-        **about,  # type: ignore[arg-type]
-    )
+    action = frame.body.action  # type: ignore[union-attr]
+    assert action is not None
+    whom = received.link, frame.msg_id, frame.trace_id
+    return Pending(purpose, action, asked, *whom, device_id, node_id, credential, held, 0, epoch)
 
 
 def settle(

@@ -6,10 +6,11 @@ here and nowhere else: an index cannot be forgotten, and every change is recorde
 """
 
 from collections.abc import Callable
-from operator import attrgetter, is_not
+from itertools import compress
+from operator import attrgetter, is_not, ne
 from typing import Any, TypeAlias
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, fields
 from immutables import Map
 
 from hubauth.core.inputs import Link
@@ -25,11 +26,14 @@ from hubauth.core.model import (
     Session,
     State,
     Subject,
+    bound_node,
+    online_group,
     subject_of,
 )
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, StartTimer
 from hubauth.core.policy import Policy
+from hubauth.core.values import frozen
 
 Change: TypeAlias = tuple[str, Any, Any, Any]
 """(table, key, old value or None, new value or None)"""
@@ -52,7 +56,9 @@ class Step:
 STATE_FIELDS = tuple(attribute.name for attribute in fields(State) if attribute.name != "index")
 INDEX_FIELDS = tuple(attribute.name for attribute in fields(Index))
 SCALARS = STATE_FIELDS[: STATE_FIELDS.index("links")]
-_state_values: Callable[[object], tuple[Any, ...]] = attrgetter(*STATE_FIELDS)
+_HUB = ("hub",) * len(SCALARS)
+_scalars: Callable[[object], tuple[Any, ...]] = attrgetter(*SCALARS)
+_tables: Callable[[object], tuple[Any, ...]] = attrgetter(*STATE_FIELDS[len(SCALARS) :])
 _index_values: Callable[[object], tuple[Any, ...]] = attrgetter(*INDEX_FIELDS)
 
 
@@ -91,34 +97,54 @@ class Transition:
         self.policy = policy
         self.before = state
         self.outputs: list[Output] = []
-        self.cited: dict[str, None] = {}
+        self.cited: list[str] = []
         self.changes: list[Change] = []
-        for name, value in zip(STATE_FIELDS, _state_values(state), strict=True):
-            setattr(self, name, value)
-        for name, value in zip(INDEX_FIELDS, _index_values(state.index), strict=True):
-            setattr(self, name, value)
+        # One by one, because this is done for every step and a loop over names costs ten times as much.
+        self.node_id = state.node_id
+        self.credential = state.credential
+        self.next_node_id = state.next_node_id
+        self.next_msg_id = state.next_msg_id
+        self.parent_present = state.parent_present
+        self.parent_node = state.parent_node
+        self.perms_epoch = state.perms_epoch
+        self.announcing = state.announcing
+        self.announce_timer = state.announce_timer
+        self.links = state.links
+        self.registry = state.registry
+        self.whitelist = state.whitelist
+        self.directory = state.directory
+        self.perms = state.perms
+        self.pending = state.pending
+        self.neighbours = state.neighbours
+        self.beaten = state.beaten
+        index = state.index
+        self.link_of_node = index.link_of_node
+        self.node_of_device = index.node_of_device
+        self.online_via = index.online_via
+        self.waiting = index.waiting
+        self.asking = index.asking
+        self.dismissed = index.dismissed
+        self.roster = index.roster
+        self.roster_of_role = index.roster_of_role
 
     def finish(self) -> Step:
         """The step as a value; the very same state if nothing changed."""
-        before = self.before
-        old, new = _state_values(before), _state_values(self)
-        if old[: len(SCALARS)] != new[: len(SCALARS)]:
-            changed = zip(SCALARS, old, new, strict=False)
-            self.changes.extend(("hub", name, was, now) for name, was, now in changed if was != now)
+        state, index = self.before, self.before.index
+        old, new = _scalars(state), _scalars(self)
+        if old != new:
+            self.changes += compress(zip(_HUB, SCALARS, old, new, strict=True), map(ne, old, new))
         derived = _index_values(self)
-        index = before.index
         if any(map(is_not, derived, _index_values(index))):
-            index = Index(*derived)
-        elif not self.changes:
-            return Step(before, tuple(self.outputs), tuple(self.cited), ())
-        return Step(State(*(*new, index)), tuple(self.outputs), tuple(self.cited), tuple(self.changes))
+            state = State(*(*new, *_tables(self), Index(*derived)))
+        elif self.changes:
+            state = State(*(*new, *_tables(self), index))
+        return Step(state, tuple(self.outputs), tuple(dict.fromkeys(self.cited)), tuple(self.changes))
 
     # Output and evidence
 
     def cite(self, *rules: str) -> None:
         """Record that these rules decided something in this step."""
-        for rule in rules:
-            self.cited[rule] = None
+        self.cited += rules
 
     def emit(self, output: Output) -> None:
         self.outputs.append(output)
@@ -162,12 +188,19 @@ class Transition:
 
     def put_registration(self, device_id: str, registration: Registration) -> None:
         self._put("registry", device_id, registration)
+        if device_id in self.node_of_device:
+            self._index_device(device_id)
 
     def put_entry(self, device_id: str, entry: Entry) -> None:
         self._put("whitelist", device_id, entry)
+        if device_id in self.node_of_device:
+            self._index_device(device_id)
 
     def delete_entry(self, device_id: str) -> None:
+        node_id = self.node_of(device_id)
         self._delete("whitelist", device_id)
+        if node_id is not None and bound_node(self, device_id) != node_id:
+            self.node_of_device = self.node_of_device.set(device_id, node_id)
 
     def put_beaten(self, device_id: str, credential: str) -> None:
         self._put("beaten", device_id, credential)
@@ -221,34 +254,57 @@ class Transition:
         """Set a route. The node and the device must not be bound otherwise."""
         old = self.directory.get(node_id)
         if old is None:
-            self.node_of_device = self.node_of_device.set(route.device_id, node_id)
+            if bound_node(self, route.device_id) != node_id:
+                self.node_of_device = self.node_of_device.set(route.device_id, node_id)
         elif old.online:
             self._mark(old.via, node_id, online=False)
         if route.online:
             self._mark(route.via, node_id, online=True)
-        self._put("directory", node_id, route)
+        self._set_route(node_id, old, route)
+
+    def node_of(self, device_id: str) -> int | None:
+        """The node under which the directory knows a device."""
+        node_id = self.node_of_device.get(device_id)
+        if node_id is None:
+            bound = bound_node(self, device_id)
+            route = self.directory.get(bound)
+            if route is not None and route.device_id == device_id:
+                return bound
+        return node_id
 
     def forget_hearsay(self, device_id: str, node_id: int) -> None:
         """Before a binding is made, forget routes that other hubs announced against it."""
-        for other in {self.node_of_device.get(device_id, node_id), node_id}:
+        for other in {self.node_of(device_id) or node_id, node_id}:
             route = self.directory.get(other)
             if route is None or (other == node_id and route.device_id == device_id):
                 continue
             if route.online:
                 self._mark(route.via, other, online=False)
-            self.node_of_device = self.node_of_device.delete(route.device_id)
+            if route.device_id in self.node_of_device:
+                self.node_of_device = self.node_of_device.delete(route.device_id)
             self._delete("directory", other)
 
     def mark_offline(self, node_id: int) -> Route:
         """Keep where the node was last seen, but route nothing there."""
-        route = self.directory[node_id]
-        self._mark(route.via, node_id, online=False)
-        route = Route(route.device_id, route.via, False)
-        self._put("directory", node_id, route)
+        old = self.directory[node_id]
+        self._mark(old.via, node_id, online=False)
+        route = Route(old.device_id, old.via, False)
+        self._set_route(node_id, old, route)
         return route
 
+    def _set_route(self, node_id: int, old: Route | None, route: Route) -> None:
+        self.directory = self.directory.set(node_id, route)
+        self.changes.append(("directory", node_id, old, route))
+
+    def _index_device(self, device_id: str) -> None:
+        """A device in the index has been bound: what the binding says need not be indexed any more."""
+        if bound_node(self, device_id) == self.node_of_device[device_id]:
+            self.node_of_device = self.node_of_device.delete(device_id)
+
     def _mark(self, via: int, node_id: int, *, online: bool) -> None:
-        group = 0 if via == node_id else via
+        group = online_group(self.policy, via, node_id)
+        if group is None:
+            return
         members = self.online_via.get(group, EMPTY)
         members = members.add(node_id) if online else members.discard(node_id)
         if members:

@@ -174,6 +174,8 @@ class Writing(NamedTuple):
     """A form with what writing it takes."""
 
     form: Form
+    answers: dict[Reason, tuple[type[Outcome], int, str]]
+    """How an answer is written: its fields, code and msg."""
     values: Callable[[Any], tuple[Any, ...]]
     """The fields of the core message, in the order of ``form.request``."""
     request_rules: tuple[str, ...]
@@ -205,12 +207,10 @@ class Codec(ABC):
         Raises ``NotInDialect`` for what the dialect cannot say, and for nothing else the core produces.
         """
         writing = self._writing_of(body)
-        form = writing.form
         if isinstance(body, Answer):
-            wording = self.wordings[body.reason]
-            fields = form.success if body.reason is Reason.OK else form.failure
-            return self._write_answer(form.word, fields.of(wording.code, wording.msg, body))
-        return self._write_request(form.word, form.request(*writing.values(body)))
+            fields, code, msg = writing.answers[body.reason]
+            return self._write_answer(writing.form.word, fields.of(code, msg, body))
+        return self._write_request(writing.form.word, writing.form.request(*writing.values(body)))
 
     def rules_for(self, body: Body) -> tuple[str, ...]:
         """The rules by which ``encode`` writes ``body``."""
@@ -226,6 +226,10 @@ class Codec(ABC):
     def _writing(self, form: Form) -> Writing:
         return Writing(
             form,
+            {
+                reason: (form.success if reason is Reason.OK else form.failure, wording.code, wording.msg)
+                for reason, wording in self.wordings.items()
+            },
             _values_of(form.request.__struct_fields__),
             (self.request_rule, form.request_rule),
             AnswerRules(form, self.answer_rule, self.wordings),
