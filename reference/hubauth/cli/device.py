@@ -39,6 +39,8 @@ class _Verb:
     name: str
     help: str
     ask: Callable[[DeviceClient, argparse.Namespace], Awaitable[Answer | None]]
+    example: str
+    """What may follow the name."""
     grammar: Callable[[argparse.ArgumentParser], None] = lambda _: None
     admit: bool = True
     silence: str = ""
@@ -78,7 +80,7 @@ async def _invalidate(device: DeviceClient, chosen: argparse.Namespace) -> None:
 
 
 def _offline_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", default="")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="said to the hubs above")
 
 
 def _get_perms_grammar(parser: argparse.ArgumentParser) -> None:
@@ -87,55 +89,81 @@ def _get_perms_grammar(parser: argparse.ArgumentParser) -> None:
 
 def _list_roles_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="only these")
-    parser.add_argument("--role", default="", help="only this role")
-    parser.add_argument("--offset", type=int, default=0)
-    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--role", default="", metavar="NAME", help="only this role")
+    parser.add_argument("--offset", type=int, default=0, metavar="N", help="rows to leave out")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="rows to show at most")
 
 
 def _revoke_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("revoked", metavar="DEVICE", help="whose credential to revoke")
-    parser.add_argument("--node", type=int, default=0, help="only if this is its node id")
-    parser.add_argument("--revoked-credential", default="", help="only if this is its credential")
+    parser.add_argument("--node", type=int, default=0, metavar="NODE", help="only if this is its node id")
+    parser.add_argument("--revoked-credential", default="", metavar="SECRET", help="only if this is its credential")
     parser.add_argument("--target", type=int, default=0, metavar="NODE", help="one hub; default: everywhere")
     parser.add_argument("--wait", type=float, default=2.0, metavar="SECONDS", help="for an answer")
 
 
 def _invalidate_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="default: all")
-    parser.add_argument("--reason", default="")
-    parser.add_argument("--refresh", action="store_true")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="said to the hubs below")
+    parser.add_argument("--refresh", action="store_true", help="have the named nodes' permissions asked for again")
 
 
 _VERBS = (
-    _Verb("register", "get a node id and a credential", _register, admit=False),
-    _Verb("auth", "be admitted with the credential from before", _authenticate, admit=False),
-    _Verb("revoke", "end a device's credential", _revoke, _revoke_grammar, silence="no hub with an entry has answered"),
-    _Verb("offline", "end the session", _offline, _offline_grammar),
-    _Verb("get-perms", "role and permissions of a node", _get_perms, _get_perms_grammar),
-    _Verb("list-roles", "nodes and their roles", _list_roles, _list_roles_grammar),
-    _Verb("perms-invalidate", "have cached permissions forgotten", _invalidate, _invalidate_grammar, silence="done"),
+    _Verb("register", "get a node id and a credential", _register, "--device-id sensor", admit=False),
+    _Verb("auth", "be admitted with the credential from before", _authenticate, "--json", admit=False),
+    _Verb(
+        "revoke",
+        "end a device's credential",
+        _revoke,
+        "thief",
+        _revoke_grammar,
+        silence="no hub with an entry has answered",
+    ),
+    _Verb("offline", "end the session", _offline, "--reason maintenance", _offline_grammar),
+    _Verb("get-perms", "role and permissions of a node", _get_perms, "7", _get_perms_grammar),
+    _Verb("list-roles", "nodes and their roles", _list_roles, "--role admin --limit 20", _list_roles_grammar),
+    _Verb(
+        "perms-invalidate",
+        "have cached permissions forgotten",
+        _invalidate,
+        "7 8 --refresh",
+        _invalidate_grammar,
+        silence="done",
+    ),
 )
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The grammar of this command."""
-    device = commands.add_parser("device", help="ask a hub for something, as a device")
+    examples = "\n".join(_example(verb) for verb in _VERBS)
+    device = commands.add_parser(
+        "device",
+        help="ask a hub for something, as a device",
+        description="Ask a hub for something, as a device.",
+        epilog=f"examples:\n{examples}\n",
+    )
     verbs = device.add_subparsers(metavar="ACTION", required=True)
     for verb in _VERBS:
-        parser = verbs.add_parser(verb.name, help=verb.help)
+        parser = verbs.add_parser(verb.name, help=verb.help, epilog=f"examples:\n{_example(verb)}\n")
         parser.set_defaults(run=run, verb=verb)
-        parser.add_argument("--hub", default="127.0.0.1:7080", metavar="HOST:PORT")
-        parser.add_argument("--device-id", default="", metavar="NAME")
-        parser.add_argument("--credential", default="", help=f"better: ${CREDENTIAL_VARIABLE}, or --identity")
+        parser.add_argument("--hub", default="127.0.0.1:7080", metavar="HOST:PORT", help="default: 127.0.0.1:7080")
+        parser.add_argument("--device-id", default="", metavar="NAME", help="who asks")
+        parser.add_argument(
+            "--credential", default="", metavar="SECRET", help=f"better: ${CREDENTIAL_VARIABLE}, or --identity"
+        )
         parser.add_argument("--identity", type=Path, metavar="FILE", help="keeps name, node id and credential")
-        parser.add_argument("--dialect", choices=["auth", "login", "flat"], default="auth")
-        parser.add_argument("--header", type=int, choices=[1, 2], default=1)
-        parser.add_argument("--tls", action="store_true")
+        parser.add_argument("--dialect", choices=["auth", "login", "flat"], default="auth", help="default: auth")
+        parser.add_argument("--header", type=int, choices=[1, 2], default=1, help="version of the frame header")
+        parser.add_argument("--tls", action="store_true", help="connect by TLS")
         parser.add_argument("--ca", default="", metavar="FILE", help="certificates to trust")
-        parser.add_argument("--server-name", default="", help="the name in the hub's certificate")
-        parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS")
-        parser.add_argument("--json", action="store_true")
+        parser.add_argument("--server-name", default="", metavar="NAME", help="the name in the hub's certificate")
+        parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for an answer")
+        parser.add_argument("--json", action="store_true", help="for a machine to read")
         verb.grammar(parser)
+
+
+def _example(verb: _Verb) -> str:
+    return f"  hubauth device {verb.name} {verb.example} --identity {'admin' if verb.admit else 'sensor'}.json"
 
 
 def run(chosen: argparse.Namespace) -> int:

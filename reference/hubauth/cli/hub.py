@@ -15,6 +15,8 @@ from hubauth.shell.configuration import ConfigurationError, HubConfig, configure
 from hubauth.shell.hub import Hub
 from hubauth.shell.metrics import serve_metrics
 from hubauth.shell.observe import say, set_up_logging
+from hubauth.trace.events import TraceError
+from hubauth.trace.rows import Recording
 
 _FLAGS = {
     "listen": ("listen", "address"),
@@ -29,33 +31,51 @@ _FLAGS = {
     "log_format": ("log", "format"),
 }
 
+_EXAMPLES = """\
+examples:
+  hubauth hub init                                   writes hub.toml
+  hubauth hub --config hub.toml
+  hubauth hub --config hub.toml --check
+  hubauth hub --listen 127.0.0.1:7080 --data-dir hub-data --trace traces
+"""
+_INIT_EXAMPLES = """\
+examples:
+  hubauth hub init
+  hubauth hub init leaf.toml --device-id leaf --listen 127.0.0.1:7081 --parent 127.0.0.1:7080 --data-dir leaf-data
+"""
+
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The grammar of this command."""
-    hub = commands.add_parser("hub", help="run a hub", description="Run a hub until it is told to stop (SIGTERM).")
+    about = "Run a hub until it is told to stop (SIGTERM)."
+    hub = commands.add_parser("hub", help="run a hub", description=about, epilog=_EXAMPLES)
     hub.set_defaults(run=run_hub)
     hub.add_argument("--config", type=Path, metavar="FILE", help="hub.toml; flags go before what it says")
-    hub.add_argument("--listen", metavar="HOST:PORT")
-    hub.add_argument("--parent", metavar="HOST:PORT")
-    hub.add_argument("--dialect", choices=["auth", "login", "flat"])
+    hub.add_argument("--listen", metavar="HOST:PORT", help="where devices and child hubs connect")
+    hub.add_argument("--parent", metavar="HOST:PORT", help="the hub above; without one this is a root")
+    hub.add_argument("--dialect", choices=["auth", "login", "flat"], help="which words the hub speaks")
     hub.add_argument("--header", choices=["1", "2", "auto"], help="which frame header is expected")
     hub.add_argument("--device-id", metavar="NAME", help="the hub's own name towards its parent")
     hub.add_argument("--data-dir", metavar="DIR", help="holds journal and snapshots, credentials included")
     hub.add_argument("--durability", choices=["fsync", "os", "none"], help="when an answer may leave")
     hub.add_argument("--metrics", metavar="HOST:PORT", help="serve Prometheus counters there")
-    hub.add_argument("--log-level", choices=["debug", "info", "warning", "error"])
-    hub.add_argument("--log-format", choices=["text", "json"])
+    hub.add_argument("--log-level", choices=["debug", "info", "warning", "error"], help="debug names the rules")
+    hub.add_argument("--log-format", choices=["text", "json"], help="of a log line")
     hub.add_argument("--loop", choices=["auto", "asyncio", "uvloop"], default="auto", help="event loop")
+    hub.add_argument("--trace", type=Path, metavar="DIR", help="record everything the hub does, without credentials")
+    hub.add_argument("--trace-key", type=Path, metavar="FILE", help="hubs that share it use the same tokens")
+    hub.add_argument("--keep-credentials", action="store_true", help="leave credentials in the trace")
     hub.add_argument("--check", action="store_true", help="only check the configuration")
     inner = hub.add_subparsers(metavar="init")
-    init = inner.add_parser("init", help="write a commented configuration")
+    about = "Write a commented configuration, never over an existing file."
+    init = inner.add_parser("init", help="write a commented configuration", description=about, epilog=_INIT_EXAMPLES)
     init.set_defaults(run=write_configuration)
-    init.add_argument("file", type=Path, nargs="?", default=Path("hub.toml"))
-    init.add_argument("--device-id", default="hub")
-    init.add_argument("--dialect", choices=["auth", "login", "flat"], default="auth")
-    init.add_argument("--listen", default="127.0.0.1:7080")
-    init.add_argument("--parent", default="")
-    init.add_argument("--data-dir", default="hub-data")
+    init.add_argument("file", type=Path, nargs="?", default=Path("hub.toml"), metavar="FILE", help="default: hub.toml")
+    init.add_argument("--device-id", default="hub", metavar="NAME", help="the hub's own name towards its parent")
+    init.add_argument("--dialect", choices=["auth", "login", "flat"], default="auth", help="which words the hub speaks")
+    init.add_argument("--listen", default="127.0.0.1:7080", metavar="HOST:PORT", help="where devices connect")
+    init.add_argument("--parent", default="", metavar="HOST:PORT", help="the hub above; without one this is a root")
+    init.add_argument("--data-dir", default="hub-data", metavar="DIR", help="holds journal and snapshots")
 
 
 def write_configuration(chosen: argparse.Namespace) -> int:
@@ -91,7 +111,10 @@ def run_hub(chosen: argparse.Namespace) -> int:
         return 0
     set_up_logging(config.log)
     with asyncio.Runner(loop_factory=_loop_factory(chosen.loop)) as runner:
-        return runner.run(_serve(config, chosen))
+        try:
+            return runner.run(_serve(config, chosen))
+        except TraceError as problem:
+            raise CommandError(str(problem), "name another directory after --trace") from None
 
 
 def _loop_factory(choice: str) -> Any:
@@ -106,8 +129,18 @@ def _loop_factory(choice: str) -> Any:
     return uvloop.new_event_loop
 
 
+def _recording(chosen: argparse.Namespace) -> Recording | None:
+    if chosen.trace is None:
+        if chosen.trace_key is not None or chosen.keep_credentials:
+            raise CommandError("--trace-key and --keep-credentials need --trace DIR")
+        return None
+    if chosen.trace_key is not None and chosen.keep_credentials:
+        raise CommandError("--trace-key is of no use with --keep-credentials")
+    return Recording(chosen.trace, chosen.keep_credentials, chosen.trace_key)
+
+
 async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
-    hub = Hub(config)
+    hub = Hub(config, _recording(chosen))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

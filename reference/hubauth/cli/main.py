@@ -6,42 +6,60 @@ import sys
 from collections.abc import Sequence
 
 from hubauth import __version__
-from hubauth.cli import device, hub, provision
+from hubauth.cli import completion, conform, demo, device, hub, oracle, provision, trace, validate, vectors
+from hubauth.cli.grammar import Parser
 from hubauth.cli.problems import CommandError
 from hubauth.shell.blocks import Damaged
 from hubauth.shell.configuration import ConfigurationError
 from hubauth.shell.journal import StorageError
 
+_EXAMPLES = """\
+examples:
+  hubauth hub init && hubauth hub --config hub.toml
+  hubauth device register --device-id sensor --identity sensor.json
+  hubauth COMMAND --help
+"""
+
 
 def parser() -> argparse.ArgumentParser:
     """The grammar of the whole command."""
-    top = argparse.ArgumentParser(prog="hubauth", description="The hub authentication protocol (SubProto 2).")
+    about = "The hub authentication protocol (SubProto 2)."
+    top: argparse.ArgumentParser = Parser(prog="hubauth", description=about, epilog=_EXAMPLES)
     top.add_argument("--version", action="version", version=f"hubauth {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     hub.add_to(commands)
     provision.add_to(commands)
     device.add_to(commands)
+    demo.add_to(commands)
+    trace.add_to(commands)
+    validate.add_to(commands)
+    oracle.add_to(commands)
+    vectors.add_to(commands)
+    conform.add_to(commands)
+    completion.add_to(commands, top)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Says what is wrong in one line, never by a traceback."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json, usage = "--json" in given, "hubauth --help"
     try:
-        chosen = parser().parse_args(arguments)
-    except SystemExit as done:
-        # argparse has said what there is to say
-        return done.code if isinstance(done.code, int) else 2
-    try:
+        chosen = parser().parse_args(given)
+        usage = f"{chosen.command} --help"
         code: int = chosen.run(chosen)
+    except SystemExit as done:
+        # --help and --version: argparse has said what there is to say
+        return done.code if isinstance(done.code, int) else 2
     except CommandError as problem:
-        return _complain(chosen, str(problem), problem.hint, problem.code)
+        return _complain(as_json, str(problem), problem.hint or usage, problem.code)
     except ConfigurationError as problem:
-        return _complain(chosen, f"configuration: {problem}", problem.hint)
+        return _complain(as_json, f"configuration: {problem}", problem.hint or usage)
     except Damaged as problem:
         hint = "nothing was changed; restore the directory from a backup, or begin anew with another one"
-        return _complain(chosen, str(problem), hint)
+        return _complain(as_json, str(problem), hint)
     except StorageError as problem:
-        return _complain(chosen, str(problem))
+        return _complain(as_json, str(problem), usage)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -49,11 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _complain(chosen: argparse.Namespace, message: str, hint: str = "", code: int = 2) -> int:
-    if getattr(chosen, "json", False):
+def _complain(as_json: bool, message: str, hint: str, code: int = 2) -> int:
+    if as_json:
         print(json.dumps({"error": message, "hint": hint}), file=sys.stderr)
     else:
-        print(f"hubauth: {message}", file=sys.stderr)
-        if hint:
-            print(f"  hint: {hint}", file=sys.stderr)
+        print(f"hubauth: {message}\n  hint: {hint}", file=sys.stderr)
     return code

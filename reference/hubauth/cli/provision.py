@@ -7,6 +7,12 @@ import secrets
 from hubauth.cli.problems import CommandError
 from hubauth.core.messages import MAX_NODE_ID
 
+_EXAMPLES = """\
+examples:
+  hubauth provision hub-2 2 --parent 10.0.0.1:7080
+  hubauth provision hub-2 2 --json
+"""
+
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The grammar of this command."""
@@ -14,13 +20,14 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "provision",
         help="make a child hub's binding for both sides",
         description="Draw a credential for a child hub and print what belongs into which configuration.",
+        epilog=_EXAMPLES,
     )
     provision.set_defaults(run=run)
     provision.add_argument("device_id", help="the child hub's name, unique in the tree")
     provision.add_argument("node_id", type=int, help="the child hub's node id, never handed out otherwise")
     provision.add_argument("--role", default="hub", help="needs auth.assist in auth.role_perms (default: hub)")
     provision.add_argument("--parent", default="", metavar="HOST:PORT", help="where the parent listens")
-    provision.add_argument("--json", action="store_true")
+    provision.add_argument("--json", action="store_true", help="for a machine to read")
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -1,0 +1,44 @@
+"""How every command reads its arguments: one parser class, and a walk over all commands that it has."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from attrs import frozen
+
+from hubauth.cli.problems import CommandError
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains like every other part of the command; takes no abbreviations; shows examples as they were written."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        self.set_defaults(command=self.prog)
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(message, f"{self.prog} --help")
+
+
+def example_of(command: str, arguments: str) -> str:
+    """The epilog of a command that one example explains."""
+    return f"examples:\n  hubauth {command} {arguments}\n"
+
+
+@frozen
+class Command:
+    """One command: the words that name it, its one-line help, its parser."""
+
+    path: tuple[str, ...]
+    about: str
+    parser: argparse.ArgumentParser
+
+
+def commands(parser: argparse.ArgumentParser, about: str = "") -> Iterator[Command]:
+    """A parser's command and, in order, every command below it."""
+    yield Command(tuple(parser.prog.split()), parser.description or about, parser)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, below in action.choices.items():
+                yield from commands(below, helps.get(name, ""))

@@ -1,0 +1,286 @@
+"""``hubauth trace``: look at what hubs did, and judge it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hubauth.cli import trace_making
+from hubauth.cli.grammar import example_of
+from hubauth.cli.problems import REFUSED, CommandError
+from hubauth.cli.trace_making import UNREADABLE, policy_in
+from hubauth.core.policy import Policy
+from hubauth.trace.drawing import to_svg, to_text
+from hubauth.trace.events import Event, TraceError
+from hubauth.trace.explain import diagram_of, in_words, to_html
+from hubauth.trace.jsonl import encode_event
+from hubauth.trace.judge import Judgement, judge
+from hubauth.trace.lint import lint
+from hubauth.trace.shrink import replayed, shrink
+from hubauth.trace.storage import (
+    TraceWriter,
+    checkpoint_files,
+    events_files,
+    read_checkpoints,
+    read_events,
+)
+from hubauth.trace.verdicts import Outcome, Verdict
+
+_EXAMPLES = """\
+examples:
+  hubauth hub --config hub.toml --trace traces/today
+  hubauth trace lint traces/today
+  hubauth trace replay traces/today
+  hubauth trace explain traces/today --html why.html
+  hubauth trace shrink traces/today --out small.jsonl
+  hubauth trace tap 127.0.0.1:7081 127.0.0.1:7080 --policy hub.toml --out traces/tapped
+
+exit codes:
+  0 conforms, 1 violates or cannot tell, 2 wrong use, 3 the command itself failed, 4 unreadable or nothing to judge
+"""
+_DRAWN = 60
+"""Rows in a picture, unless told otherwise."""
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The grammar of this command."""
+    about = "Look at what hubs did, and judge it by the rules."
+    trace = commands.add_parser("trace", help="record, replay, explain traces", description=about, epilog=_EXAMPLES)
+    inner = trace.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_judging(inner)
+    _add_looking(inner)
+    trace_making.add_to(inner)
+
+
+def _add_judging(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    about = "Say what is missing in a trace, row by row. Exit code 1 if something has to be put right."
+    linting = inner.add_parser(
+        "lint",
+        help="say what is missing in a trace",
+        description=about,
+        epilog=example_of("trace lint", "traces/today"),
+    )
+    linting.set_defaults(run=_guarded(run_lint))
+    linting.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+    linting.add_argument("--json", action="store_true", help="the findings as JSON, one per line")
+    about = "Replay every hub of the traces and judge what it did."
+    replaying = inner.add_parser(
+        "replay",
+        help="judge traces on this machine",
+        description=about,
+        epilog=example_of("trace replay", "traces/today --rules"),
+    )
+    replaying.set_defaults(run=_guarded(run_replay))
+    replaying.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="trace directories or files of rows")
+    replaying.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
+    replaying.add_argument("--rules", action="store_true", help="also how often each rule decided something")
+    replaying.add_argument("--json", action="store_true", help="the verdicts as JSON")
+
+
+def _add_looking(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    about = "Draw what led to a verdict, or any rows of one hub, as a sequence diagram."
+    explaining = inner.add_parser(
+        "explain",
+        help="draw what happened",
+        description=about,
+        epilog=example_of("trace explain", "traces/today --html why.html"),
+    )
+    explaining.set_defaults(run=_guarded(run_explain))
+    explaining.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+    explaining.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
+    explaining.add_argument("--rows", metavar="FIRST:LAST", help="these rows instead of those that led to the verdict")
+    explaining.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
+    explaining.add_argument("--svg", type=Path, metavar="FILE", help="write the picture there")
+    explaining.add_argument("--html", type=Path, metavar="FILE", help="write picture and verdict there")
+    about = "Leave out of a failing trace what it does not need to fail in the same way."
+    shrinking = inner.add_parser(
+        "shrink",
+        help="make a failing trace small",
+        description=about,
+        epilog=example_of("trace shrink", "traces/today --out small.jsonl"),
+    )
+    shrinking.set_defaults(run=_guarded(run_shrink))
+    shrinking.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+    shrinking.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
+    shrinking.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
+    shrinking.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it, as JSON Lines")
+    shrinking.add_argument("--json", action="store_true", help="say what was written as JSON")
+    about = "Write a trace in the other format; nothing is lost."
+    converting = inner.add_parser(
+        "convert",
+        help="between JSON Lines and Parquet",
+        description=about,
+        epilog=example_of("trace convert", "traces/today traces/columns --to parquet"),
+    )
+    converting.set_defaults(run=_guarded(run_convert))
+    converting.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+    converting.add_argument("out", type=Path, metavar="DIR", help="the directory to write")
+    converting.add_argument("--to", choices=["jsonl", "parquet"], required=True, help="the format to write")
+    converting.add_argument("--json", action="store_true", help="say what was written as JSON")
+
+
+def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """What cannot be read ends the command with exit code 4."""
+
+    def guarded(chosen: argparse.Namespace) -> int:
+        try:
+            return run(chosen)
+        except TraceError as problem:
+            raise CommandError(str(problem), "hubauth trace lint says more", UNREADABLE) from None
+
+    return guarded
+
+
+# Judging
+
+
+def run_lint(chosen: argparse.Namespace) -> int:
+    errors = warnings = 0
+    for finding in lint(chosen.path):
+        errors += finding.is_error
+        warnings += not finding.is_error
+        if chosen.json:
+            print(json.dumps({"where": finding.where, "message": finding.message, "error": finding.is_error}))
+        else:
+            print(f"{finding.where}: {'' if finding.is_error else 'note: '}{finding.message}")
+    if not chosen.json:
+        print(f"{errors} to put right, {warnings} notes")
+    return REFUSED if errors else 0
+
+
+def run_replay(chosen: argparse.Namespace) -> int:
+    judgement = judge(chosen.paths, _policies(chosen.policy), _progress(chosen.json))
+    if chosen.json:
+        said = {
+            "outcome": judgement.outcome.value,
+            "verdicts": [verdict.plain() for verdict in judgement.verdicts],
+            "unreadable": list(judgement.unreadable),
+            "rules": dict(sorted(judgement.rules.items())),
+        }
+        print(json.dumps(said))
+        return judgement.exit_code
+    for verdict in judgement.verdicts:
+        print(in_words(verdict))
+    for problem in judgement.unreadable:
+        print(f"unreadable: {problem}")
+    if chosen.rules:
+        for rule, times in sorted(judgement.rules.items()):
+            print(f"{times:>10}  {rule}")
+    print(_in_short(judgement))
+    return judgement.exit_code
+
+
+def _in_short(judgement: Judgement) -> str:
+    rows = sum(verdict.events for verdict in judgement.verdicts)
+    outcome = judgement.outcome.value.replace("_", " ")
+    return f"{outcome}: {len(judgement.verdicts)} hubs, {rows} rows, {len(judgement.rules)} rules exercised"
+
+
+def _policies(file: Path | None) -> Callable[[str], Policy | None]:
+    if file is None:
+        return lambda _hub: None
+    policy = policy_in(file)
+    return lambda _hub: policy
+
+
+def _progress(quiet: bool) -> Callable[[int], None]:
+    if quiet or not sys.stderr.isatty():
+        return lambda _rows: None
+    return lambda rows: print(f"\r{rows} rows", end="", file=sys.stderr, flush=True)
+
+
+# Looking
+
+
+def run_explain(chosen: argparse.Namespace) -> int:
+    if chosen.rows is not None:
+        verdict, rows = None, _rows_between(chosen)
+    else:
+        verdict = _worst(chosen)
+        rows = verdict.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
+    diagram = diagram_of(rows, verdict)
+    print(to_text(diagram), end="")
+    if verdict is not None:
+        print(in_words(verdict))
+    if chosen.svg is not None:
+        _write(chosen.svg, to_svg(diagram))
+    if chosen.html is not None:
+        if verdict is None:
+            raise CommandError("--html shows a verdict: leave --rows out, or take --svg")
+        _write(chosen.html, to_html(verdict))
+    return 0
+
+
+def _worst(chosen: argparse.Namespace) -> Verdict:
+    judgement = judge([chosen.path], _policies(chosen.policy))
+    verdicts = [verdict for verdict in judgement.verdicts if chosen.hub in (None, verdict.hub)]
+    if not verdicts:
+        raise CommandError(f"no hub {chosen.hub} in {chosen.path}", _hubs_in(judgement), UNREADABLE)
+    rank = {Outcome.VIOLATES: 0, Outcome.CANNOT_TELL: 1, Outcome.CONFORMS: 2}
+    return min(verdicts, key=lambda verdict: rank[verdict.outcome])
+
+
+def _hubs_in(judgement: Judgement) -> str:
+    return "there are " + ", ".join(sorted({verdict.hub for verdict in judgement.verdicts}))
+
+
+def _rows_between(chosen: argparse.Namespace) -> tuple[Event, ...]:
+    first, colon, last = chosen.rows.partition(":")
+    if not colon or not first.isdecimal() or not last.isdecimal() or int(last) < int(first):
+        raise CommandError(f"--rows: not FIRST:LAST: {chosen.rows}")
+    if chosen.hub is None:
+        raise CommandError("--rows needs --hub")
+    rows = tuple(e for e in _rows_of(chosen.path, chosen.hub) if int(first) <= e.sequence <= int(last))
+    if not rows:
+        raise CommandError(f"{chosen.hub} has no such rows", code=UNREADABLE)
+    return rows
+
+
+def _rows_of(path: Path, hub: str) -> Iterator[Event]:
+    return (event for file in events_files(path) for event in read_events(file) if event.hub == hub)
+
+
+def run_shrink(chosen: argparse.Namespace) -> int:
+    hub = chosen.hub or _worst(chosen).hub
+    rows = list(_rows_of(chosen.path, hub))
+    if not rows:
+        raise CommandError(f"no hub {hub} in {chosen.path}", code=UNREADABLE)
+    try:
+        small = shrink(rows)
+    except ValueError as problem:
+        raise CommandError(str(problem), "only what violates a rule can be made smaller", REFUSED) from None
+    _write(chosen.out, b"".join(map(encode_event, small)).decode())
+    verdict = replayed(small)
+    if chosen.json:
+        print(json.dumps({"rows": len(small), "of": len(rows), "file": str(chosen.out), "rule": verdict.rule}))
+    else:
+        print(f"{len(rows)} rows made {len(small)}: {chosen.out}")
+        print(in_words(verdict))
+    return 0
+
+
+def run_convert(chosen: argparse.Namespace) -> int:
+    files = events_files(chosen.path)
+    rows = checkpoints = 0
+    with TraceWriter(chosen.out, chosen.to) as writer:
+        for file in files:
+            for event in read_events(file):
+                writer.event(event)
+                rows += 1
+        for file in checkpoint_files(chosen.path):
+            for checkpoint in read_checkpoints(file):
+                writer.checkpoint(checkpoint)
+                checkpoints += 1
+    if not rows:
+        raise CommandError(f"no rows in {chosen.path}", code=UNREADABLE)
+    said = {"rows": rows, "checkpoints": checkpoints, "directory": str(chosen.out)}
+    print(json.dumps(said) if chosen.json else f"{rows} rows and {checkpoints} checkpoints: {chosen.out}")
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise CommandError(f"cannot write {path}: {problem.strerror}") from None

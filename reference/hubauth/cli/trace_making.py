@@ -1,0 +1,187 @@
+"""``hubauth trace tap``, ``import-pcap`` and ``generate``: where traces come from, besides ``hubauth hub --trace``."""
+
+import argparse
+import asyncio
+import json
+import signal
+import time
+from pathlib import Path
+
+from hubauth.cli.grammar import example_of
+from hubauth.cli.problems import CommandError
+from hubauth.core.policy import Dialect, Policy
+from hubauth.shell.addresses import Address, parse_address
+from hubauth.shell.configuration import load
+from hubauth.trace.events import TraceError
+from hubauth.trace.faults import FAULTS
+from hubauth.trace.generate import Blueprint, generate
+from hubauth.trace.policies import decode_policy
+from hubauth.trace.rows import Recording
+from hubauth.trace.storage import TraceWriter
+from hubauth.trace.tap import Crossing, Tap
+from hubauth.trace.watching import Watch, show
+
+FAILED, UNREADABLE = 3, 4
+
+
+def add_to(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The grammar of these commands."""
+    about = "Pass on what clients and a hub say to each other, byte by byte, and record it as a trace of that hub."
+    tap = inner.add_parser(
+        "tap",
+        help="record any hub from outside",
+        description=about,
+        epilog=example_of("trace tap", "127.0.0.1:7081 127.0.0.1:7080 --policy hub.toml --out traces/tapped"),
+    )
+    tap.set_defaults(run=run_tap)
+    tap.add_argument("listen", metavar="LISTEN", help="HOST:PORT for devices and child hubs")
+    tap.add_argument("target", metavar="TARGET", help="HOST:PORT where the hub listens")
+    tap.add_argument(
+        "--parent", nargs=2, metavar=("LISTEN", "TARGET"), help="likewise to its parent, if the hub connects to LISTEN"
+    )
+    _add_recording(tap)
+    about = "Record what a packet capture shows of a hub. Needs dpkt: pip install 'hubauth[pcap]'."
+    capture = inner.add_parser(
+        "import-pcap",
+        help="a packet capture as a trace",
+        description=about,
+        epilog=example_of("trace import-pcap", "hub.pcap --listens 10.0.0.1:7080 --out traces/captured"),
+    )
+    capture.set_defaults(run=run_import)
+    capture.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng")
+    capture.add_argument("--listens", required=True, metavar="HOST:PORT", help="where the hub listens")
+    capture.add_argument("--parent", metavar="HOST:PORT", help="where its parent listens")
+    _add_recording(capture)
+    capture.add_argument("--json", action="store_true", help="say what was written as JSON")
+    about = "Make a trace of a tree of hubs with devices that come, go, roam and are revoked, by the reference itself."
+    making = inner.add_parser(
+        "generate",
+        help="make a trace of any size",
+        description=about,
+        epilog=example_of("trace generate", "--hubs 64 --events 1000000 --out traces/made"),
+    )
+    making.set_defaults(run=run_generate)
+    making.add_argument("--hubs", type=int, default=4, metavar="N", help="how many (default: 4)")
+    making.add_argument("--devices", type=int, default=100, metavar="N", help="how many (default: 100)")
+    making.add_argument("--events", type=int, default=10_000, metavar="N", help="about how many rows (default: 10000)")
+    making.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="the same seed gives the same trace (default: 1)"
+    )
+    making.add_argument("--dialect", choices=["auth", "login", "flat"], default="auth", help="default: auth")
+    making.add_argument("--format", choices=["jsonl", "parquet"], default="parquet", help="default: parquet")
+    making.add_argument("--checkpoints", type=int, default=50_000, metavar="ROWS", help="one per hub and so many rows")
+    making.add_argument("--fault", choices=[*FAULTS], metavar="KIND", help=f"plant one: {', '.join(FAULTS)}")
+    making.add_argument("--out", type=Path, required=True, metavar="DIR", help="the directory to write")
+    making.add_argument("--json", action="store_true", help="say what was written as JSON")
+
+
+def _add_recording(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the trace to write")
+    parser.add_argument("--hub", default="hub", metavar="NAME", help="the hub's name in the trace (default: hub)")
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="the hub's hub.toml, or its policy as JSON")
+    parser.add_argument("--trace-key", type=Path, metavar="FILE", help="recordings that share it use the same tokens")
+    parser.add_argument("--keep-credentials", action="store_true", help="leave credentials in the trace")
+
+
+def policy_in(path: Path) -> Policy:
+    """The policy that a hub's configuration, or a JSON file, describes."""
+    if path.suffix == ".toml":
+        return load(path).policy
+    try:
+        return decode_policy(path.read_bytes())
+    except OSError as problem:
+        raise CommandError(f"cannot read {path}: {problem.strerror}") from None
+    except ValueError as problem:
+        raise CommandError(f"{path}: {problem}", "or name a hub.toml") from None
+
+
+def _recording(chosen: argparse.Namespace) -> tuple[Recording, Policy | None]:
+    policy = policy_in(chosen.policy) if chosen.policy is not None else None
+    return Recording(chosen.out, chosen.keep_credentials, chosen.trace_key), policy
+
+
+def _address(name: str, text: str) -> Address:
+    try:
+        return parse_address(text)
+    except ValueError as problem:
+        raise CommandError(f"{name}: {problem}") from None
+
+
+def run_tap(chosen: argparse.Namespace) -> int:
+    crossings = [Crossing(_address("LISTEN", chosen.listen), _address("TARGET", chosen.target))]
+    if chosen.parent is not None:
+        listen, target = (_address("--parent", text) for text in chosen.parent)
+        crossings.append(Crossing(listen, target, is_parent=True))
+    recording, policy = _recording(chosen)
+    try:
+        watch = Watch(recording, chosen.hub, policy, time.time_ns() // 1000)
+        asyncio.run(_tap(Tap(watch, crossings)))
+    except TraceError as problem:
+        raise CommandError(str(problem)) from None
+    except OSError as problem:
+        raise CommandError(f"cannot listen: {problem.strerror or problem}") from None
+    return 0
+
+
+async def _tap(tap: Tap) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    try:
+        for address in await tap.start():
+            print(f"listening on {show(address)}", flush=True)
+        await stopping.wait()
+    finally:
+        await tap.stop()
+
+
+def run_import(chosen: argparse.Namespace) -> int:
+    try:
+        from hubauth.trace.pcap import import_capture
+    except ImportError:
+        raise CommandError("dpkt is not installed", "pip install 'hubauth[pcap]'") from None
+    listens = _address("--listens", chosen.listens)
+    parent = _address("--parent", chosen.parent) if chosen.parent is not None else None
+    recording, policy = _recording(chosen)
+    try:
+        connections = import_capture(chosen.file, recording, chosen.hub, listens, parent, policy)
+    except TraceError as problem:
+        raise CommandError(str(problem), code=UNREADABLE) from None
+    said = {"connections": connections, "directory": str(chosen.out)}
+    print(json.dumps(said) if chosen.json else f"{connections} connections: {chosen.out}")
+    return 0
+
+
+def run_generate(chosen: argparse.Namespace) -> int:
+    for name in ("hubs", "devices", "events"):
+        if getattr(chosen, name) < 1:
+            raise CommandError(f"--{name} must be at least 1")
+    if chosen.checkpoints < 0:
+        raise CommandError("--checkpoints must not be negative", "0: none")
+    blueprint = Blueprint(
+        chosen.hubs,
+        chosen.devices,
+        chosen.events,
+        chosen.seed,
+        Dialect(chosen.dialect),
+        chosen.fault or "",
+        chosen.checkpoints,
+        chosen.out.resolve().name,
+    )
+    try:
+        with TraceWriter(chosen.out, chosen.format) as writer:
+            plan = generate(blueprint, writer.event, writer.checkpoint)
+            rows = writer.rows
+    except TraceError as problem:
+        raise CommandError(str(problem)) from None
+    except ValueError as problem:
+        raise CommandError(str(problem), code=FAILED) from None
+    said: dict[str, object] = {"rows": rows, "directory": str(chosen.out)}
+    if plan is not None:
+        said |= {"fault": chosen.fault, "rule": plan.fault.rule, "hub": plan.hub, "sequence": plan.sequence}
+    if chosen.json:
+        print(json.dumps(said))
+    else:
+        planted = f"; {plan.fault.about}: {plan.fault.rule} at {plan.hub} row {plan.sequence}" if plan else ""
+        print(f"{rows} rows: {chosen.out}{planted}")
+    return 0

@@ -1,0 +1,135 @@
+"""A hub to compare with: the reference takes the same inputs, and what another hub did is held against it.
+
+What a hub is free to choose (credentials, MsgIDs of its own requests) is bound from what it did, as in the replay of a
+trace. A step that does not conform, or cannot be judged, is not taken: it can be tried again.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+from attrs import evolve, frozen
+
+from hubauth.core.canonical import digest_of
+from hubauth.core.indexes import initial_state
+from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke, PolicyChanged
+from hubauth.core.invariants import check_state
+from hubauth.core.model import State
+from hubauth.core.policy import Policy
+from hubauth.core.step import step
+from hubauth.core.transition import Step
+from hubauth.oracle.forms import (
+    CloseForm,
+    FrameForm,
+    InputForm,
+    LinkDownForm,
+    LinkUpForm,
+    OutputForm,
+    ReceivedForm,
+    SendForm,
+    TimerForm,
+    Unsayable,
+    read_input,
+)
+from hubauth.oracle.vectors import StepForm, next_policy, step_form
+from hubauth.trace.aliases import bind_all
+from hubauth.trace.compare import Difference, find_difference, visible
+from hubauth.trace.events import Event, Kind, encode_command
+from hubauth.trace.policies import encode_policy
+from hubauth.trace.taking import Situation, take
+from hubauth.trace.verdicts import Outcome
+from hubauth.wire.header import Version
+
+
+@frozen
+class Comparison:
+    """What was found; what the reference did in that step; and, unless all is well, the difference."""
+
+    outcome: Outcome
+    did: StepForm
+    difference: Difference | None = None
+
+
+class Model:
+    """The reference as one hub, beside another one. ``version`` is the header of the other one's frames."""
+
+    def __init__(self, policy: Policy, version: Version = Version.V1, state: State | None = None) -> None:
+        found = check_state(policy, state) if state is not None else ()
+        if found:
+            raise Unsayable(f"no hub is in such a state: {found[0]} - at `$.state`")
+        self._version = version
+        self._first = self._now = Situation(policy, initial_state(policy) if state is None else state)
+
+    @property
+    def policy(self) -> Policy:
+        return self._now.policy
+
+    @property
+    def state(self) -> State:
+        return self._now.state
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.state).hex()
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._now = self._first
+
+    def take(self, form: InputForm) -> StepForm:
+        """Let the reference take a step by itself. MsgIDs and timers are its own."""
+        happened = read_input(form, self.policy.dialect)
+        done = step(self.policy, self.state, happened)
+        after = evolve(self._now, policy=next_policy(self.policy, happened, done), state=done.state)
+        did = self._did(form, done)
+        self._now = after
+        return did
+
+    def compare(self, form: InputForm, outputs: Iterable[OutputForm], *, complete: bool = True) -> Comparison:
+        """Judge what another hub did. MsgIDs and timers are the other's; ``complete``: it will do nothing more."""
+        seen = [self._row_of_output(output) for output in outputs if isinstance(output, SendForm | CloseForm)]
+        taken = take(self._now, self._row_of_input(form), seen)
+        done, after = taken.done, taken.after
+        did = self._did(form, done)
+        expected = visible(done.outputs)
+        difference = taken.wrong or find_difference(self._now.codec, expected, seen, done.rules)
+        if difference is None:
+            bound = bind_all(after.aliases, expected, seen, done.state)
+            if not isinstance(bound, Difference):
+                self._now = evolve(after, aliases=bound)
+                return Comparison(Outcome.CONFORMS, did)
+            difference = bound
+        more_may_come = not complete and len(seen) < len(expected)
+        return Comparison(Outcome.CANNOT_TELL if more_may_come else Outcome.VIOLATES, did, difference)
+
+    def _did(self, form: InputForm, done: Step) -> StepForm:
+        return step_form(form, done, self.policy.dialect, digest_of(done.state).hex())
+
+    # Rows
+
+    def _row_of_input(self, form: InputForm) -> Event:
+        match form:
+            case LinkUpForm():
+                return Event("", "", 0, Kind.LINK_UP, link=form.link)
+            case LinkDownForm():
+                return Event("", "", 0, Kind.LINK_DOWN, link=form.link)
+            case TimerForm():
+                return Event("", "", 0, Kind.TIMER, msg_id=form.timer)
+            case ReceivedForm():
+                return self._row_of_frame(Kind.FRAME_IN, form)
+            case _:
+                happened = read_input(form, self.policy.dialect)
+                if isinstance(happened, PolicyChanged):
+                    return Event("", "", 0, Kind.POLICY, payload=encode_policy(happened.policy))
+                assert isinstance(happened, OperatorRevoke | OperatorInvalidate)
+                return Event("", "", 0, Kind.OPERATOR, payload=encode_command(happened))
+
+    def _row_of_output(self, form: OutputForm) -> Event:
+        if isinstance(form, CloseForm):
+            return Event("", "", 0, Kind.CLOSE, link=form.link)
+        assert isinstance(form, SendForm)
+        return self._row_of_frame(Kind.FRAME_OUT, form)
+
+    def _row_of_frame(self, kind: Kind, form: FrameForm) -> Event:
+        header = msgspec.structs.asdict(form.header)
+        payload = form.content
+        return Event("", "", 0, kind, link=form.link, header=int(self._version), **header, payload=payload)

@@ -1,0 +1,161 @@
+"""The core beside the hub under test: it is given the same inputs and says what must come out.
+
+What is free by nature is a placeholder in the prediction (the credential that is issued, the node id that is handed
+out) and is bound from what was seen; then the same input goes through the core again, with the values of the hub
+under test. MsgIDs that a hub chooses are free too: they are translated, so that answers find their request on both
+sides.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from attrs import evolve
+from immutables import Map
+
+from hubauth.core.indexes import initial_state
+from hubauth.core.inputs import PARENT, Input, Link, LinkUp, Received
+from hubauth.core.messages import Action, Answer, AssistRegister, Frame, Major, Reason, Register, Request, Revoke
+from hubauth.core.model import Neighbour, State, is_authority
+from hubauth.core.outputs import CancelTimer, Send, StartTimer
+from hubauth.core.policy import Policy
+from hubauth.core.step import step
+from hubauth.core.transition import Step
+from hubauth.wire.dialects.codec import Codec
+
+_FIRST_FREE_NODE = 0xFFFF_0000
+_UNKNOWN_MSG_ID = 0xF000_0000
+
+
+def free_node(at: int) -> int:
+    """Stands for the node id that the hub under test will hand out for input ``at``."""
+    return _FIRST_FREE_NODE + at
+
+
+def free_credential(at: int) -> str:
+    """Stands for the credential that it will issue for input ``at``; has the shape of one."""
+    return f"FREE{at:039d}"
+
+
+FREE = {free_node(at) for at in range(64)} | {free_credential(at) for at in range(64)}
+
+
+def show_free(text: str) -> str:
+    """A prediction for people: what is free is named."""
+    for at in range(64):
+        text = text.replace(f'"{free_credential(at)}"', "<any new credential>").replace(
+            str(free_node(at)), "<any new node id>"
+        )
+    return text
+
+
+def bind(expected: Any, seen: Any, bound: dict[Any, Any]) -> None:
+    """Learn what the placeholders in an expected payload stand for."""
+    if isinstance(expected, dict) and isinstance(seen, dict):
+        for key, value in expected.items():
+            bind(value, seen.get(key), bound)
+    elif isinstance(expected, int | str) and expected in FREE and type(expected) is type(seen) and seen:
+        bound.setdefault(expected, seen)
+
+
+class Mirror:
+    """What the core says the hub under test is and does."""
+
+    def __init__(self, policy: Policy, met: Iterable[int] = ()) -> None:
+        """``met``: child hubs that the hub under test has known before, and owes what it revokes meanwhile."""
+        self.policy = policy
+        neighbours = Map({node_id: Neighbour() for node_id in met} if policy.has_presence else {})
+        self.state: State = evolve(initial_state(policy), neighbours=neighbours)
+        self.first = self.state
+        self.rules: set[str] = set()
+        """Every rule that decided something so far."""
+        self.timers: dict[int, float] = {}
+        """What the hub must have started and not cancelled -> when it runs out, by ``time.monotonic``."""
+        self.taken: list[tuple[Input, bytes, Step]] = []
+        """Every step so far: the input with the values of the hub under test, its payload, and what follows."""
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._seen_id: dict[tuple[int, int], int] = {}
+        self._own_id: dict[tuple[Link, int], int] = {}
+
+    def predict(self, inputs: Sequence[Input]) -> list[Step]:
+        """What the inputs lead to, placeholders and all. Changes nothing."""
+        return self._run(inputs, {})[1]
+
+    def settle(self, inputs: Sequence[Input], bound: dict[Any, Any], payloads: Sequence[bytes] = ()) -> list[Step]:
+        """Take the inputs over, free values bound as far as they were seen."""
+        self.state, steps = self._run(inputs, bound, self.taken, payloads)
+        for done in steps:
+            self._note(done)
+        return steps
+
+    def _note(self, done: Step) -> None:
+        self.rules.update(done.rules)
+        for output in done.outputs:
+            if isinstance(output, StartTimer):
+                self.timers[output.timer] = time.monotonic() + output.seconds
+            elif isinstance(output, CancelTimer):
+                self.timers.pop(output.timer, None)
+
+    def _run(
+        self,
+        inputs: Sequence[Input],
+        bound: dict[Any, Any],
+        taken: list[tuple[Input, bytes, Step]] | None = None,
+        payloads: Sequence[bytes] = (),
+    ) -> tuple[State, list[Step]]:
+        state, steps = self.state, list[Step]()
+        for at, happened in enumerate(inputs):
+            if isinstance(happened, Received):
+                happened = self._translated(happened)
+                body = happened.frame.body
+                if isinstance(body, Register | AssistRegister):
+                    happened = evolve(happened, fresh=bound.get(free_credential(at), free_credential(at)))
+                    known = body.device_id in state.registry or self.policy.is_provisioned(body.device_id)
+                    if not known and is_authority(self.policy, state.node_id):
+                        state = evolve(state, next_node_id=bound.get(free_node(at), free_node(at)))
+            done = step(self.policy, state, happened)
+            state = done.state
+            steps.append(done)
+            if taken is not None:
+                taken.append((happened, payloads[at] if at < len(payloads) else b"", done))
+        return state, steps
+
+    def _translated(self, received: Received) -> Received:
+        """An answer names the request by the hub's MsgID; here it has another."""
+        frame = received.frame
+        if not isinstance(frame.body, Answer) or frame.body.action is Action.REVOKE:
+            return received
+        unknown = _UNKNOWN_MSG_ID | frame.msg_id & 0x0FFF_FFFF
+        own = self._own_id.get((received.link, frame.msg_id), unknown)
+        return evolve(received, frame=evolve(frame, msg_id=own))
+
+    def chosen_id(self, link: Link, expected: Frame, seen: int) -> tuple[int, bool]:
+        """The MsgID that a request of the hub must have, and whether it chose it only now: afterwards it is fixed.
+
+        Revokes are numbered per neighbour, whatever link they take; other requests have ids of their own.
+        """
+        key = (self.neighbour(link), expected.msg_id)
+        chosen = self._numbers if isinstance(expected.body, Revoke) else self._seen_id
+        known = chosen.get(key)
+        if known is not None:
+            return known, False
+        chosen[key] = seen
+        if chosen is self._seen_id:
+            self._own_id[link, seen] = expected.msg_id
+        return seen, True
+
+    def neighbour(self, link: Link) -> int:
+        """The node at the other end of a link; 0 for the parent."""
+        session = self.state.links.get(link)
+        return session.node_id if session is not None else 0
+
+    def joined(self, parent_node: int, codec: Codec) -> None:
+        """Begin with a parent that is present; how that comes about is the matter of other cases."""
+        joining = self.settle([LinkUp(PARENT)], {})[0]
+        request = next(output.frame for output in joining.outputs if isinstance(output, Send))
+        assert isinstance(request.body, Request)
+        policy = self.policy
+        answer = Answer(request.body.action, Reason.OK, policy.device_id, policy.node_id, policy.credential)
+        frame = Frame(answer, Major.OK_RESP, request.msg_id, parent_node)
+        self._own_id[PARENT, request.msg_id] = request.msg_id
+        self.settle([Received(PARENT, frame)], {}, [codec.encode(answer)])

@@ -1,0 +1,202 @@
+"""The hub under test, for a whole run: how to reach it, what it was seen to do, and names it has never heard."""
+
+import secrets
+import socket
+import time
+
+from hubauth.core.messages import Answer, Authenticate, Frame, Major, Reason, Register
+from hubauth.core.policy import Dialect
+from hubauth.oracle.conform.profile import Known, Profile
+from hubauth.oracle.conform.wire import Seen, Unreachable, Wire
+from hubauth.wire.dialects import CODECS
+from hubauth.wire.framing import encode_frame
+from hubauth.wire.header import Version, encode_v1, encode_v2
+
+_FENCE_IDS = 0xFE00_0000
+_EPOCH = 1_735_689_600
+"""The beginning of 2025: numbers that must grow from run to run count from here."""
+_NUMBERS_PER_SECOND = 16
+_FIRST_NODE = 0x0100_0000
+
+
+class NotServing(Exception):
+    """There is something at the address, but it does not behave like a hub of this dialect and header."""
+
+
+def write_frame(version: Version, fields: Frame, payload: bytes) -> bytes:
+    """A frame with any payload at all."""
+    return (encode_v1 if version is Version.V1 else encode_v2)(fields, len(payload)) + payload
+
+
+class Subject:
+    """The hub under test. Use as a context manager; ``probe`` it before anything else."""
+
+    def __init__(self, host: str, port: int, profile: Profile, version: Version) -> None:
+        self.host, self.port, self.profile, self.version = host, port, profile, version
+        self.codec = CODECS[profile.dialect]
+        self.node_id = profile.hub.node_id
+        self.tag = secrets.token_hex(4)
+        self.credentials: set[str] = set()
+        """Every credential it has issued in this run."""
+        self.last_number: dict[int, int] = {}
+        """Neighbour -> the highest revoke number seen from the hub."""
+        self.met: frozenset[int] = frozenset()
+        """The child hubs that it knows: each has been there once."""
+        self.slowest = 0.0
+        """Seconds that an expected frame has taken at most."""
+        self.hurried = False
+        """Whether to wait for what is missing only as long as this hub has ever needed, and some more."""
+        self.fence = ""
+        """How silence is shown on a child link: "invalid" or "empty" requests; none: by waiting."""
+        self.fence_answer = b""
+        """What the hub answers to it, if it does not copy the MsgID."""
+        self._devices = 0
+        self._fences = _FENCE_IDS
+        now = time.time()
+        self._number = int((now - _EPOCH) * _NUMBERS_PER_SECOND) % 2**31
+        self._node = _FIRST_NODE + int((now - _EPOCH) * 4) % 2**30
+        self._listening: socket.socket | None = None
+        self.parent: Wire | None = None
+
+    def __enter__(self) -> "Subject":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave."""
+        if self.parent is not None:
+            self.parent.close()
+        if self._listening is not None:
+            self._listening.close()
+
+    # Names and numbers never used before, also not in an earlier run
+
+    def fresh_device(self) -> str:
+        self._devices += 1
+        return f"conform-{self.tag}-{self._devices}"
+
+    def fresh_node(self) -> int:
+        """A node id, where this tool is the authority."""
+        self._node += 1
+        return self._node
+
+    def fresh_credential(self) -> str:
+        """A credential, where this tool issues it."""
+        return secrets.token_urlsafe(32)
+
+    def next_number(self) -> int:
+        """For a revoke from a neighbouring hub that this tool plays."""
+        self._number += 1
+        return self._number
+
+    def fence_id(self) -> int:
+        self._fences += 1
+        return self._fences
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for a frame that must come."""
+        stated = self.profile.timeouts.answer
+        return min(stated, 0.1 + 10 * self.slowest) if self.hurried else stated
+
+    # Connections
+
+    def connect(self, version: Version | None = None) -> Wire:
+        """A new connection. Raises Unreachable."""
+        seconds = self.profile.timeouts.connect
+        return Wire.connect(self.host, self.port, version or self.version, self.codec, seconds)
+
+    def check_alive(self) -> None:
+        """Raises Unreachable if the hub under test accepts no connection any more."""
+        self.connect().close()
+
+    def probe(self) -> None:
+        """Find out how the hub shows that it has handled something, its node id, and let it meet its child hubs.
+
+        Raises NotServing.
+        """
+        self.fence = ""
+        for kind in ("invalid", "empty"):
+            seen = self._ask(self.fence_payload(kind))
+            if seen is not None:
+                self.fence = kind
+                self.fence_answer = b"" if seen.frame.msg_id == self._fences else seen.payload
+                break
+        else:
+            seen = self._ask(self.codec.encode(Register(self.fresh_device())))
+            if seen is None:
+                raise NotServing(f"no answer to any request at {self.host}:{self.port}")
+        self.node_id = self.node_id or seen.frame.source
+        self.met = frozenset(known.node_id for known in self.profile.child_hub if self._admits(known))
+
+    def _admits(self, known: Known) -> bool:
+        seen = self._ask(self.codec.encode(Authenticate(known.device_id, known.credential)))
+        return seen is not None and isinstance(seen.frame.body, Answer) and seen.frame.body.reason is Reason.OK
+
+    def knock(self) -> None:
+        """Let the hub notice what happened to other connections: it answers a new one after that."""
+        if self.fence:
+            self._ask(self.fence_payload(self.fence))
+        else:
+            time.sleep(self.profile.timeouts.silence)
+
+    def _ask(self, payload: bytes) -> Seen | None:
+        """The answer to one request on a connection of its own."""
+        wire = self.connect()
+        try:
+            wire.write(write_frame(self.version, Frame(b"", msg_id=self.fence_id()), payload))
+            seen = wire.read(time.monotonic() + self.profile.timeouts.answer)
+            return seen if isinstance(seen, Seen) else None
+        finally:
+            wire.close()
+
+    def fence_payload(self, kind: str) -> bytes:
+        """A request that is answered at once and changes nothing."""
+        flat = self.profile.dialect is Dialect.FLAT
+        if kind == "invalid":
+            return b'{"action":"register"}' if flat else b'{"action":"register","data":{}}'
+        return self.codec.encode(Authenticate("conform-nobody", ""))
+
+    # The parent's part
+
+    def listen(self, host: str, port: int) -> None:
+        """Be there for the hub under test to connect to."""
+        self._listening = socket.create_server((host, port))
+
+    def accept(self, seconds: float) -> Wire:
+        """The hub's connection to its parent. Raises Unreachable if it does not come."""
+        assert self._listening is not None and self.profile.parent is not None
+        self._listening.settimeout(seconds)
+        try:
+            connected, _ = self._listening.accept()
+        except TimeoutError:
+            raise Unreachable(f"the hub under test did not connect to its parent within {seconds:g} s") from None
+        self.parent = Wire(connected, Version(self.profile.parent.header), self.codec)
+        return self.parent
+
+    def accept_live(self) -> Wire:
+        """The newest of the hub's connections to its parent: older ones it may have given up meanwhile."""
+        wire = self.accept(self.profile.timeouts.join)
+        while wire.peek(self.profile.timeouts.answer) is None or wire.closed is not None:
+            wire.close()
+            wire = self.accept(self.profile.timeouts.join)
+        return wire
+
+    def join(self) -> None:
+        """Accept the hub under test as its parent, whatever it shows. Raises Unreachable."""
+        seen = self.accept_live().read(time.monotonic() + self.profile.timeouts.answer)
+        if not isinstance(seen, Seen) or not isinstance(seen.frame.body, Authenticate | Register):
+            raise Unreachable("the hub under test connected to its parent and did not authenticate")
+        assert self.parent is not None and self.profile.parent is not None
+        hub = self.profile.hub
+        answer = Answer(seen.frame.body.action, Reason.OK, hub.device_id, hub.node_id, hub.credential)
+        frame = Frame(answer, Major.OK_RESP, seen.frame.msg_id, self.profile.parent.node_id)
+        self.parent.write(encode_frame(self.parent.version, self.codec, frame))
+
+    def rejoin(self) -> None:
+        """Begin anew as the parent. Raises Unreachable."""
+        if self.parent is not None:
+            self.parent.close()
+        self.join()

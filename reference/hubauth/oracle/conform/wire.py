@@ -1,0 +1,127 @@
+"""One connection of this tool: blocking, with deadlines, every frame kept as it came."""
+
+import json
+import socket
+import struct
+import time
+from typing import Any, Self
+
+from attrs import field, frozen
+
+from hubauth.core.messages import SUB_PROTO, Frame
+from hubauth.wire.dialects.codec import Codec
+from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, read_frame
+from hubauth.wire.header import Refused, Version
+
+_LIMITS = Limits(16 * 1024 * 1024, 16 * 1024 * 1024)
+"""Not the hub's limits: whatever it sends is looked at."""
+_AT_ONCE = struct.pack("ii", 1, 0)
+
+
+class Unreachable(Exception):
+    """The hub under test cannot be connected to: no verdict about any rule."""
+
+
+@frozen
+class Seen:
+    """A frame that the hub under test sent."""
+
+    frame: Frame
+    payload: bytes
+    version: Version = Version.V1
+    rules: tuple[str, ...] = ()
+    """By which it was read."""
+    reserved: int = 0
+    """What stood in Reserved (version 1) or RouteFlags (version 2)."""
+
+    @property
+    def json(self) -> Any:
+        """The payload as JSON; None if it is none, or of another sub-protocol."""
+        if self.frame.sub_proto != SUB_PROTO:
+            return None
+        try:
+            return json.loads(self.payload)
+        except ValueError:
+            return None
+
+
+@frozen
+class Closed:
+    """The hub under test has closed the connection; ``garbage``: what it sent before could not be read."""
+
+    garbage: str = field(default="")
+
+
+class Wire:
+    """One connection. ``read`` gives what came, in order; after the end always the same ``Closed``."""
+
+    def __init__(self, connected: socket.socket, version: Version, codec: Codec) -> None:
+        self._socket = connected
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.version = version
+        self._codec = codec
+        self._decoder = FrameDecoder(version, _LIMITS)
+        self._frames: list[Seen] = []
+        self.closed: Closed | None = None
+
+    @classmethod
+    def connect(cls, host: str, port: int, version: Version, codec: Codec, seconds: float) -> Self:
+        """Raises Unreachable."""
+        try:
+            return cls(socket.create_connection((host, port), timeout=seconds), version, codec)
+        except OSError as problem:
+            raise Unreachable(f"cannot connect to {host}:{port}: {problem.strerror or problem}") from problem
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; a connection that is gone shows when it is read."""
+        self._socket.settimeout(10.0)
+        try:
+            self._socket.sendall(data)
+        except OSError:
+            return
+
+    def read(self, deadline: float) -> Seen | Closed | None:
+        """The next frame; None if there is none before the deadline (of ``time.monotonic``)."""
+        while not self._frames:
+            if self.closed is not None:
+                return self.closed
+            left = deadline - time.monotonic()
+            self._socket.settimeout(max(left, 0.0001))
+            try:
+                data = self._socket.recv(65536)
+            except (TimeoutError, BlockingIOError):
+                return None
+            except OSError:
+                data = b""
+            if not data:
+                self.closed = Closed()
+            else:
+                self._take(data)
+        return self._frames.pop(0)
+
+    def peek(self, seconds: float) -> Seen | Closed | None:
+        """What ``read`` would give; None if nothing comes in this time."""
+        got = self.read(time.monotonic() + seconds)
+        if isinstance(got, Seen):
+            self._frames.insert(0, got)
+        return got
+
+    def _take(self, data: bytes) -> None:
+        for raw in self._decoder.feed(data):
+            if isinstance(raw, Refused):
+                self.closed = Closed(f"not a frame: {raw.detail}")
+                return
+            self._frames.append(_seen(self._codec, self.version, raw))
+
+    def close(self) -> None:
+        """End the connection at once: a hub may keep one alive that only says that nothing more comes."""
+        if self._socket.fileno() >= 0:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self._socket.close()
+        self.closed = self.closed or Closed()
+
+
+def _seen(codec: Codec, version: Version, raw: RawFrame) -> Seen:
+    read = read_frame(codec, raw)
+    reserved = 1 if "WIRE-4" in raw.rules else 0
+    return Seen(read.frame, raw.payload, version, raw.rules + read.rules, reserved)

@@ -1,0 +1,366 @@
+"""Everything around the hub under test, for one case: devices, child hubs, the parent, and the mirror.
+
+Every frame that is sent goes through the mirror as well, and what comes back on any connection is compared with what
+the mirror says.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import evolve
+
+from hubauth.core.credentials import is_well_formed
+from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, Received, TimerFired
+from hubauth.core.messages import (
+    Answer,
+    AssistOffline,
+    AssistRegister,
+    Authenticate,
+    Frame,
+    Reason,
+    Register,
+    Revoke,
+)
+from hubauth.core.outputs import Close, Send
+from hubauth.core.transition import Step
+from hubauth.oracle.conform.compare import Difference, align, describe
+from hubauth.oracle.conform.ear import Ear
+from hubauth.oracle.conform.judge import Judge, Scene, is_answer
+from hubauth.oracle.conform.mirror import Mirror, bind, show_free
+from hubauth.oracle.conform.peers import Outcome, Parent, Peer
+from hubauth.oracle.conform.problems import Deviated, TooSlow, Violated
+from hubauth.oracle.conform.profile import Known
+from hubauth.oracle.conform.record import HUB, Record
+from hubauth.oracle.conform.subject import Subject
+from hubauth.oracle.conform.wire import Seen
+from hubauth.wire.framing import read_frame
+from hubauth.wire.header import Refused, Version
+
+
+class World:
+    """One case's view. Differences about ``rule`` end it, others are kept as ``aside``; without a rule, any ends it."""
+
+    def __init__(self, subject: Subject, rule: str = "") -> None:
+        self.subject, self.rule = subject, rule
+        profile = subject.profile
+        self.mirror = Mirror(profile.policy(subject.node_id), subject.met)
+        self.peers: dict[Link, Peer] = {}
+        self.record = Record()
+        self.aside: list[Difference] = []
+        self._names = {known.device_id for known in profile.bindings} | {profile.hub.device_id}
+        self._ear = Ear(subject, self._names, lambda peer, seen: self.record.frame(HUB, peer.name, seen))
+        self._setting = 0
+        self._next_link = 1
+        self._next_msg_id = 0x1000
+        if profile.parent is not None:
+            if subject.parent is None or subject.parent.closed is not None:
+                subject.rejoin()
+            assert subject.parent is not None
+            self.mirror.joined(profile.parent.node_id, subject.codec)
+            self.peers[PARENT] = Parent(self, subject.parent, profile.parent.node_id)
+
+    # Who is there
+
+    @property
+    def parent(self) -> Peer:
+        return self.peers[PARENT]
+
+    def connect(self, name: str = "peer", device_id: str = "", version: Version | None = None) -> Peer:
+        """A new connection that has said nothing yet."""
+        link = self._next_link
+        self._next_link += 1
+        peer = Peer(self, f"{name} {link}", self.subject.connect(version), link, device_id)
+        self.peers[link] = peer
+        self.mirror.settle([LinkUp(link)], {})
+        return peer
+
+    def device(self) -> Peer:
+        """A connected device with a name of its own, not registered."""
+        return self.connect("device", self.fresh_name())
+
+    def fresh_name(self, length: int = 0) -> str:
+        """A device_id that the hub under test has never heard, of at least this length."""
+        name = self.subject.fresh_device().ljust(length, "x")
+        self._names.add(name)
+        return name
+
+    def registered(self) -> Peer:
+        """A device with a session."""
+        device = self.device()
+        with self.setting():
+            device.register()
+        return device
+
+    def child_hub(self, at: int = 0) -> Peer:
+        """A child hub with a session."""
+        return self._provisioned("child hub", self.subject.profile.child_hub[at])
+
+    def admin(self) -> Peer:
+        """A device that may revoke and invalidate, with a session."""
+        assert self.subject.profile.admin is not None
+        return self._provisioned("admin", self.subject.profile.admin)
+
+    def _provisioned(self, name: str, known: Known) -> Peer:
+        peer = self.connect(name, known.device_id)
+        peer.credential = known.credential
+        with self.setting():
+            peer.authenticate()
+        return peer
+
+    def again(self, peer: Peer) -> Peer:
+        """The same device on a new connection, not authenticated there."""
+        other = self.connect(peer.name.rpartition(" ")[0], peer.device_id)
+        other.node_id, other.credential = peer.node_id, peer.credential
+        return other
+
+    @contextmanager
+    def setting(self) -> Iterator[None]:
+        """What happens inside only sets the scene: what goes wrong there is not what the case is about."""
+        self._setting += 1
+        try:
+            yield
+        finally:
+            self._setting -= 1
+
+    def next_msg_id(self) -> int:
+        self._next_msg_id += 1
+        return self._next_msg_id
+
+    # What happens
+
+    def transmit(self, peer: Peer, data: bytes) -> Outcome:
+        """Send bytes and check everything that must follow."""
+        inputs, payloads = list[Input](), list[bytes]()
+        refused = False
+        for raw in peer.decoder.feed(data):
+            if isinstance(raw, Refused):
+                self.mirror.rules.add(raw.rule)
+                self.record.add(peer.name, HUB, "bytes that are no frame", data[:80].hex())
+                inputs.append(LinkDown(peer.link))
+                refused = True
+            else:
+                read = read_frame(self.subject.codec, raw)
+                self.mirror.rules.update(raw.rules + read.rules)
+                self.record.frame(peer.name, HUB, Seen(read.frame, raw.payload))
+                inputs.append(Received(peer.link, read.frame))
+                payloads.append(raw.payload)
+        return self._exchange(peer, inputs, lambda: peer.wire.write(data), payloads, refused=refused)
+
+    def hang_up(self, peer: Peer) -> Outcome:
+        """Close a connection and check everything that must follow."""
+        self.record.add(peer.name, HUB, "hangs up")
+        del self.peers[peer.link]
+
+        def leave() -> None:
+            peer.wire.close()
+            self.subject.knock()
+
+        return self._exchange(peer, [LinkDown(peer.link)], leave)
+
+    def elapse(self) -> Outcome:
+        """Wait until the hub gives up what it asked last, and check everything that must follow."""
+        profile = self.subject.profile
+        seconds = profile.limits.request_seconds
+        self.record.add(HUB, HUB, f"waits {seconds:g} s in vain")
+        timer = max(self.mirror.timers)
+        del self.mirror.timers[timer]
+        return self._exchange(None, [TimerFired(timer)], lambda: None, patience=seconds + profile.timeouts.answer)
+
+    def check(self, holds: bool, what: str, expected: object, seen: object) -> None:
+        """Something that the core leaves open and the rule does not."""
+        if not holds:
+            raise Violated([Difference(what, str(expected), str(seen))])
+
+    # The parent's part
+
+    def let_parent_admit(self, outcome: Outcome, asker: Peer) -> Answer:
+        """Where the hub has a parent, answer its assist_register; the asker's answer either way."""
+        if not any(isinstance(frame.body, AssistRegister) for frame in outcome.frames.get(PARENT, ())):
+            return outcome.answer
+        request = outcome.request(self.parent, AssistRegister)
+        credential = self.subject.fresh_credential() if self.mirror.policy.has_credentials else ""
+        given = self.parent.answer(request, node_id=self.subject.fresh_node(), credential=credential)
+        return next(frame.body for frame in given.on(asker) if isinstance(frame.body, Answer))
+
+    def parent_returns(self) -> Frame:
+        """Wait for the hub to connect to its parent again; what it shows there."""
+        table = self.subject.profile.parent
+        assert table is not None
+        parent = self.peers[PARENT] = Parent(self, self.subject.accept_live(), table.node_id)
+        self.record.add(HUB, parent.name, "connects")
+        return self._exchange(parent, [LinkUp(PARENT)], lambda: None).on(parent)[0]
+
+    def answer_join(self, request: Frame, reason: Reason = Reason.OK, node_id: int | None = None) -> Outcome:
+        """Answer what the hub showed its parent."""
+        assert isinstance(request.body, Authenticate | Register)
+        hub = self.subject.profile.hub
+        given = hub.node_id if node_id is None else node_id
+        return self.parent.answer(request, reason, node_id=given, credential=hub.credential)
+
+    def close(self) -> None:
+        """Leave: every connection but the parent's ends, and what that leads to is not judged any more."""
+        for link, peer in self.peers.items():
+            if link != PARENT:
+                peer.wire.close()
+        if self.subject.profile.parent is None:
+            return
+        self.subject.knock()
+        self._names.clear()
+        if PARENT in self.peers and self.parent.is_open and self.mirror.state.parent_present:
+            self._ear.fence(self.parent, [])
+        else:
+            self.subject.rejoin()
+
+    # The heart
+
+    def _exchange(
+        self,
+        sender: Peer | None,
+        inputs: Sequence[Input],
+        transmit: Callable[[], None],
+        payloads: Sequence[bytes] = (),
+        *,
+        refused: bool = False,
+        patience: float = 0.0,
+    ) -> Outcome:
+        """Let something happen, hear what comes of it, and judge that."""
+        before = self.mirror.state
+        link = sender.link if sender is not None else None
+        predicted, closing = _by_link(self.mirror.predict(inputs))
+        if refused and link is not None:
+            closing.add(link)
+        transmit()
+        counts = {at: len(frames) for at, frames in predicted.items()}
+        peers = sorted(self.peers.values(), key=lambda peer: peer is not sender)
+        heard = self._ear.hear(peers, counts, closing, patience or self.subject.patience)
+        bound = self._bound(predicted, heard)
+        usable = {key: value for key, value in bound.items() if _is_usable(value)}
+        steps = self.mirror.settle(inputs, usable, payloads)
+        expected, _ = _by_link(steps)
+        cited = tuple(rule for done in steps for rule in done.rules)
+        scene = Scene(self.rule, self._setting > 0 or not self.rule, cited, before, link)
+        judge = Judge(self.subject.codec, self.subject.profile.choices, scene)
+        self._judge_issued(judge, bound)
+        agreed = {
+            at: self._judge(judge, at, expected.get(at, []), heard.get(at, []))
+            for at in sorted(set(expected) | set(heard))
+        }
+        self._judge_closing(judge, closing)
+        self._conclude(judge)
+        self._acknowledge(agreed)
+        return Outcome(PARENT if link is None else link, agreed)
+
+    def _bound(self, predicted: dict[Link, list[Frame]], heard: dict[Link, list[Seen]]) -> dict[Any, Any]:
+        """What the free values are, as far as they were seen."""
+        codec, bound = self.subject.codec, dict[Any, Any]()
+        for link, frames in predicted.items():
+            for pair in align(codec, frames, heard.get(link, []))[0]:
+                if pair.expected is not None and pair.seen is not None and not isinstance(pair.expected.body, bytes):
+                    bind(json.loads(codec.encode(pair.expected.body)), pair.seen.json, bound)
+        return bound
+
+    def _judge_issued(self, judge: Judge, bound: dict[Any, Any]) -> None:
+        """What is free must still be what the rules say: a credential is new and has its shape."""
+        for value in bound.values():
+            if not isinstance(value, str):
+                continue
+            if not _is_usable(value):
+                judge.other(Difference("credential", "43 characters of base64url", value, "REG-4"), fatal=True)
+            elif value in self.subject.credentials:
+                judge.other(Difference("credential", "one never issued before", value, "REG-4"))
+            self.subject.credentials.add(value)
+
+    def _judge(self, judge: Judge, link: Link, expected: list[Frame], seen: list[Seen]) -> list[Frame]:
+        """Compare one link; returns the expected frames with the MsgIDs that the hub chose."""
+        codec = self.subject.codec
+        name = self.peers[link].name if link in self.peers else f"connection {link}"
+        pairs, in_order = align(codec, expected, seen)
+        agreed = []
+        for pair in pairs:
+            if pair.seen is None:
+                assert pair.expected is not None
+                judge.missing(name, pair.expected)
+                self.record.add(HUB, name, "(missing)", show_free(describe(codec, pair.expected)), wrong=True)
+            elif pair.expected is None:
+                judge.unexpected(name, link, pair.seen)
+                self.record.mark_wrong(name, pair.seen)
+            else:
+                frame = self._with_chosen_id(judge, link, pair.expected, pair.seen)
+                agreed.append(frame)
+                if not isinstance(frame.body, bytes):
+                    self.mirror.rules.update(codec.rules_for(frame.body))
+                if judge.different(frame, pair.seen):
+                    self.record.mark_wrong(name, pair.seen)
+        if not in_order:
+            judge.order(name, expected, seen)
+        return agreed
+
+    def _with_chosen_id(self, judge: Judge, link: Link, expected: Frame, seen: Seen) -> Frame:
+        if is_answer(expected):
+            return expected
+        msg_id, is_new = self.mirror.chosen_id(link, expected, seen.frame.msg_id)
+        if isinstance(expected.body, Revoke) and is_new:
+            neighbour = self.mirror.neighbour(link)
+            last = self.subject.last_number.get(neighbour, 0)
+            if msg_id <= last:
+                judge.other(Difference("MsgID of the revoke", f"above {last}", str(msg_id), "REV-15"))
+            self.subject.last_number[neighbour] = max(last, msg_id)
+        return evolve(expected, msg_id=msg_id)
+
+    def _judge_closing(self, judge: Judge, closing: set[Link]) -> None:
+        for link, peer in list(self.peers.items()):
+            if peer.wire.closed is None:
+                if link in closing:
+                    judge.closing(peer.name, expected=True)
+                continue
+            if peer.wire.closed.garbage:
+                rule = "WIRE-1" if peer.wire.version is Version.V1 else "WIRE-2"
+                judge.other(Difference(f"to {peer.name}", "a frame", peer.wire.closed.garbage, rule), fatal=True)
+            elif link not in closing:
+                self.subject.check_alive()
+                judge.closing(peer.name, expected=False)
+            self.record.add(HUB, peer.name, "closes", wrong=link not in closing)
+            peer.wire.close()
+            del self.peers[link]
+
+    def _conclude(self, judge: Judge) -> None:
+        """What is wrong with the case's own rule ends it; what is wrong with another is kept for that one."""
+        found = [one for one in judge.found if not one.difference.informational]
+        if found and any(deadline < time.monotonic() for deadline in self.mirror.timers.values()):
+            raise TooSlow("a timer of the hub may have run out meanwhile: limits.request_seconds is too short")
+        own = [one.difference for one in found if not self.rule or one.rule == self.rule]
+        others = [one for one in judge.found if one.difference not in own]
+        self.aside += [one.difference for one in others]
+        if own:
+            raise Violated(own)
+        for one in others:
+            if one.fatal:
+                raise Deviated(one.rule)
+
+    def _acknowledge(self, agreed: dict[Link, list[Frame]]) -> None:
+        """Hubs that this tool plays answer orders, reports and fences."""
+        for link, frames in agreed.items():
+            for frame in frames:
+                peer = self.peers.get(link)
+                if peer is not None and peer.acknowledges and isinstance(frame.body, AssistOffline):
+                    peer.answer(frame, Reason.OK if frame.body.node_id else Reason.NOT_INDEXED)
+
+
+def _is_usable(value: object) -> bool:
+    """Whether the core can work with what the hub issued."""
+    return not isinstance(value, str) or is_well_formed(value)
+
+
+def _by_link(steps: Sequence[Step]) -> tuple[dict[Link, list[Frame]], set[Link]]:
+    frames: dict[Link, list[Frame]] = {}
+    closing: set[Link] = set()
+    for done in steps:
+        for output in done.outputs:
+            if isinstance(output, Send):
+                frames.setdefault(output.link, []).append(output.frame)
+            elif isinstance(output, Close):
+                closing.add(output.link)
+    return frames, closing

@@ -1,0 +1,105 @@
+"""The result of a conformance run as one HTML file: no network, no other file, readable on a phone."""
+
+from collections.abc import Iterator
+from html import escape
+
+from hubauth.oracle.conform.record import HUB
+from hubauth.oracle.conform.results import LEVELS, Result
+from hubauth.oracle.report_diagram import diagram
+from hubauth.oracle.report_style import SCRIPT, STYLE
+from hubauth.oracle.report_summary import Summary
+
+_ORDER = ("fail", "fixed", "error", "known", "blocked", "info", "pass", "skipped")
+_WORDS = {
+    "conforms": "conforms",
+    "violates": "violates the rules",
+    "failed": "could not be judged to the end",
+}
+
+
+def page(summary: Summary) -> str:
+    """``report.html``."""
+    return "".join(
+        [
+            "<!doctype html><html lang=en><head><meta charset=utf-8>",
+            '<meta name=viewport content="width=device-width, initial-scale=1">',
+            f"<title>{escape(summary.hub)} {summary.outcome}</title><style>{STYLE}</style></head><body><main>",
+            *_head(summary),
+            *_filters(summary),
+            *(_case(result) for result in sorted(summary.results, key=lambda one: _ORDER.index(one.verdict))),
+            f"<p id=none hidden>No case with these verdicts.</p></main><script>{SCRIPT}</script></body></html>\n",
+        ]
+    )
+
+
+def _head(summary: Summary) -> Iterator[str]:
+    yield f"<h1>{escape(summary.hub)} <span class='outcome {summary.outcome}'>{_WORDS[summary.outcome]}</span></h1>"
+    facts = {
+        "profile": summary.profile or "none given",
+        "dialect": summary.dialect,
+        "silence shown by": summary.fence,
+        "random sequences": f"{summary.sequences} of {summary.steps} steps, seed {summary.seed}",
+    }
+    yield (
+        "<dl>"
+        + "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+        + "</dl>"
+    )
+    yield "<div class=wide><table class=sums><thead><tr><th>level</th>"
+    present = [verdict for verdict in _ORDER if any(verdict in by for by in summary.counts.values())]
+    yield "".join(f"<th>{verdict}</th>" for verdict in present) + "</tr></thead><tbody>"
+    for level in LEVELS:
+        if summary.counts.get(level):
+            cells = "".join(f"<td>{summary.counts[level].get(verdict, 0) or ''}</td>" for verdict in present)
+            yield f"<tr><th>{level}</th>{cells}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _filters(summary: Summary) -> Iterator[str]:
+    verdicts = {result.verdict for result in summary.results}
+    yield "<fieldset><legend>show</legend>"
+    for verdict in _ORDER:
+        if verdict in verdicts:
+            count = sum(result.verdict == verdict for result in summary.results)
+            checked = "" if verdict == "skipped" else " checked"
+            yield f"<label><input type=checkbox name=verdict value={verdict}{checked}> {verdict} ({count})</label>"
+    yield "</fieldset>"
+
+
+def _case(result: Result) -> str:
+    hidden = " hidden" if result.verdict == "skipped" else ""
+    head = (
+        f"<span class='badge {result.verdict}'>{result.verdict}</span> <b>{escape(result.id)}</b> "
+        f"<span class=level>{result.level} v{result.header}</span> <span class=title>{escape(result.title)}</span>"
+    )
+    identity = escape(f"{result.id}-v{result.header}", quote=True)
+    return "".join(
+        [
+            f"<details class=case id='{identity}' data-verdict={result.verdict}{hidden}><summary>{head}</summary>",
+            f"<blockquote><b>{result.rule}</b> {escape(result.text)}</blockquote>",
+            *_body(result),
+            "</details>",
+        ]
+    )
+
+
+def _body(result: Result) -> Iterator[str]:
+    if result.reason:
+        yield f"<p class=reason>{escape(result.reason)}</p>"
+    for finding in result.findings:
+        where = f" <small>in {escape(finding.case)}</small>" if finding.case else ""
+        rule = f" <small>{finding.rule}</small>" if finding.rule != result.rule else ""
+        yield f"<section class=finding><h3>{escape(finding.what)}{where}{rule}</h3>"
+        yield f"<dl class=pair><dt>expected</dt><dd><code>{escape(finding.expected)}</code></dd>"
+        yield f"<dt>seen</dt><dd><code class=seen>{escape(finding.seen)}</code></dd></dl></section>"
+    if result.exchange:
+        yield f"<div class=wide>{diagram(result.exchange, HUB)}</div>"
+    if result.exchange and result.verdict != "pass":
+        yield "<details class=raw><summary>frames</summary><ol>"
+        for one in result.exchange:
+            kind = " class=wrong" if one.wrong else ""
+            who = f"{escape(one.sender)} → {escape(one.receiver)}"
+            yield f"<li{kind}>{who} <code>{escape(one.detail or one.label)}</code></li>"
+        yield "</ol></details>"
+    if result.command:
+        yield f"<p>Again: <code class=command>{escape(result.command)}</code></p>"

@@ -1,0 +1,42 @@
+"""Every hub that is wrong on purpose is found out, by the rule that it breaks, and for no other reason."""
+
+import pytest
+
+from hubauth.oracle.conform.cases import CASES
+from hubauth.oracle.conform.declare import Case
+from hubauth.oracle.conform.results import VIOLATIONS, exit_code
+from hubauth.oracle.report import table
+from hubauth.shell import engine
+from hubauth.wire.framing import encode_frame
+from tests.oracle.conform.broken import BROKEN, Broken, spoiling
+from tests.oracle.conform.hubs import describe, in_thread, judge
+
+
+def about(rule: str) -> list[Case]:
+    """The cases of a rule, and every case they depend on."""
+    wanted = {case.id for case in CASES.values() if case.rule.id == rule}
+    for case in reversed(CASES.values()):
+        if case.id in wanted:
+            wanted |= set(case.depends_on)
+    return [case for case in CASES.values() if case.id in wanted]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_hub_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken: Broken = BROKEN[name]
+    described = describe(broken.role, headers=(2,), **broken.profile)
+    described.tables["hub"] |= broken.hub
+    described.tables["limits"] |= broken.limits
+    monkeypatch.setattr(engine, "step", broken.decide())
+    if broken.spoil is not None:
+        monkeypatch.setattr(engine, "encode_frame", spoiling(broken.spoil, encode_frame))
+    with in_thread(described) as address:
+        judgement = judge(address, described.profile, about(broken.rule))
+    failed = {result.rule for result in judgement.results if result.verdict in VIOLATIONS}
+    assert failed == {broken.rule} | broken.also, table(judgement)
+    assert exit_code(judgement.results) == 1
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(BROKEN) >= 15
+    assert {broken.rule for broken in BROKEN.values()} <= {case.rule.id for case in CASES.values()}
