@@ -1,0 +1,54 @@
+"""``junit.xml``: what continuous integration shows. A suite per trace, a case per hub and per check between hubs."""
+
+from xml.etree import ElementTree
+
+from hubauth.spark.results import Finding, HubResult, Summary
+from hubauth.trace.verdicts import Outcome
+
+_TAGS = {Outcome.VIOLATES: "failure", Outcome.CANNOT_TELL: "error"}
+_CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535, *range(55296, 57344)), "�")
+"""What XML cannot hold."""
+
+
+def junit(summary: Summary, hubs: tuple[HubResult, ...]) -> str:
+    """The whole file."""
+    root = ElementTree.Element("testsuites", name="hubauth validate")
+    by_trace: dict[str, list[HubResult]] = {}
+    for hub in hubs:
+        by_trace.setdefault(hub.trace, []).append(hub)
+    for trace, members in by_trace.items():
+        cases = [_case(trace, hub.hub, hub.outcome, hub.rule, _why(hub)) for hub in members]
+        found: dict[str, list[Finding]] = {check.name: [] for check in summary.checks}
+        for finding in summary.findings:
+            if finding.trace == trace:
+                found[finding.check].append(finding)
+        for check in summary.checks:
+            findings = sorted(found[check.name], key=lambda finding: finding.outcome is not Outcome.VIOLATES)
+            first = findings[0] if findings else None
+            outcome = first.outcome if first is not None else Outcome.CONFORMS
+            why = "\n".join(map(_why, findings))
+            cases.append(_case(trace, check.name, outcome, first.rule if first is not None else "", why))
+        counts = {tag: str(sum(case.find(tag) is not None for case in cases)) for tag in _TAGS.values()}
+        attributes = {"name": _text(trace), "tests": str(len(cases)), "failures": counts["failure"]}
+        suite = ElementTree.SubElement(root, "testsuite", {**attributes, "errors": counts["error"]})
+        suite.extend(cases)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(trace: str, name: str, outcome: Outcome, rule: str, why: str) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname=_text(trace), name=_text(name))
+    if outcome is not Outcome.CONFORMS:
+        said = ElementTree.SubElement(case, _TAGS[outcome], type=rule, message=_text(why.partition("\n")[0]))
+        said.text = _text(why)
+    return case
+
+
+def _why(result: HubResult | Finding) -> str:
+    at = f"row {result.sequence} of {result.hub}" if result.sequence is not None else result.hub
+    parts = [("expected", result.expected), ("seen", result.seen), ("missing", result.missing)]
+    return f"{result.rule} at {at}\n" + "\n".join(f"{name}: {value}" for name, value in parts if value)
+
+
+def _text(text: str) -> str:
+    return text.translate(_CONTROL)

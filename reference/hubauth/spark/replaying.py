@@ -1,0 +1,282 @@
+"""What an executor does: batches of sorted rows in, verdicts and facts out, one hub's segment after the other.
+
+Nothing is kept but the state of the segment under way. The replay itself is ``hubauth.trace.replay``.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from hubauth.core.canonical import decode_state
+from hubauth.spark.plan import Task
+from hubauth.trace import jsonl
+from hubauth.trace.events import Checkpoint, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.trace.facts import Fact, proof_of
+from hubauth.trace.parquet import SCHEMA, events_of
+from hubauth.trace.policies import decode_policy
+from hubauth.trace.replay import Replay, Seal, seal_of
+from hubauth.trace.verdicts import Outcome, Verdict
+
+BEGIN, SEAL, ROW = 0, 1, 2
+"""The roles of rows given to a task: the checkpoint to begin with, what a checkpoint really holds, a row of the trace;
+in the order in which those of one sequence come."""
+
+VERDICT, RULE, SETTLED, HELD, ROUTED = "verdict", "rule", "settled", "held", "routed"
+OPENED, KNOWN = "opened", "known"
+"""What comes out beside the kinds of ``hubauth.trace.facts``: a task's verdict, how often a rule decided, whether
+the hub had nothing left to do, and in its last state the whitelist entries and routes; the key of a trace's tokens
+(in ``proof``), and whitelist entries from before the trace."""
+
+OUT = pa.schema(
+    [
+        pa.field("trace", pa.string()),
+        pa.field("hub", pa.string()),
+        pa.field("task", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("sequence", pa.int64()),
+        pa.field("device_id", pa.string()),
+        pa.field("node_id", pa.int64()),
+        pa.field("proof", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("number", pa.int64()),
+    ]
+)
+"""``name`` is the rule, or the verdict as JSON; ``number`` is how often, how many rows, or yes and no."""
+
+_OUT_ROWS = 10_000
+_encode = msgspec.json.Encoder().encode
+_decode_seal = msgspec.json.Decoder(tuple[str, str]).decode
+
+
+class _Output:
+    """Rows of ``OUT`` until there are enough for a batch."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+
+    def add(self, task: Task, kind: str, **values: Any) -> None:
+        names = ("sequence", "device_id", "node_id", "proof", "name", "number")
+        self._rows.append((task.trace, task.hub, task.number, kind, *(values.get(name) for name in names)))
+
+    def add_facts(self, task: Task, facts: list[Fact]) -> None:
+        at = (task.trace, task.hub, task.number)
+        self._rows += [(*at, f.kind.value, f.sequence, f.device_id, f.node_id, f.proof, None, None) for f in facts]
+
+    def batches(self, least: int = _OUT_ROWS) -> Iterator[Any]:
+        if self._rows and len(self._rows) >= least:
+            columns = zip(*self._rows, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, OUT, strict=True)]
+            self._rows = []
+            yield pa.record_batch(arrays, schema=OUT)
+
+
+class _Segment:
+    """One task under way."""
+
+    def __init__(self, task: Task, checkpointed: bool) -> None:
+        self.task = task
+        self.rows = 0
+        self._seals: dict[int, Seal] = {}
+        self._replay: Replay | None = None if task.resumes else Replay(None, self._seals if checkpointed else None)
+        self._begins: Checkpoint | None = None
+        self._openings: list[tuple[int, Opening]] = []
+        self._failed: Verdict | None = None
+        self._stood = (0, -1)
+        """The piece of a file in which the last row stood, and where in it."""
+
+    def begin(self, checkpoint: Checkpoint) -> None:
+        """Of two checkpoints of one row the first will do: that they differ is found where they are compared."""
+        if self._begins is not None:
+            return
+        self._begins = checkpoint
+        try:
+            resumes = self.task.resumes
+            self._replay = Replay.resume(checkpoint, self._seals) if resumes else Replay(None, self._seals, checkpoint)
+        except ValueError as problem:
+            self._fail(checkpoint.sequence, "TRACE-3", str(problem), "a checkpoint that can be read")
+
+    def seal(self, sequence: int, seal: Seal) -> None:
+        """Two different checkpoints of one row are none."""
+        known = self._seals.get(sequence)
+        self._seals[sequence] = seal if known in (None, seal) else Seal("", b"")
+
+    def feed(self, batch: Any) -> None:
+        self.rows += batch.num_rows
+        if self._failed is not None:
+            return
+        if self._replay is None:
+            self._fail(self.task.begin, "TRACE-3", "nothing", f"the checkpoint of row {self.task.begin}")
+            return
+        sequence = -1
+        batch = self._in_order(batch)
+        try:
+            events = events_of(batch)
+            for event in events:
+                sequence = event.sequence
+                self._replay.feed(event)
+                if event.kind is Kind.START:
+                    self._openings.append((sequence, decode_opening(event.payload)))
+        except TraceError as problem:
+            self._fail(batch.column("sequence")[0].as_py(), "TRACE-5", str(problem), "readable rows")
+        except Exception as problem:  # whatever is wrong with one hub's rows, the others go on
+            self._fail(sequence, "TRACE-5", f"{type(problem).__name__}: {problem}", "rows that can be replayed")
+
+    def _in_order(self, batch: Any) -> Any:
+        """Rows come sorted by their numbers: they must stand in their file in that order. Cuts off what does not."""
+        pieces, places = batch.column("piece").to_numpy(), batch.column("place").to_numpy()
+        before = np.concatenate(([self._stood[0]], pieces[:-1])), np.concatenate(([self._stood[1]], places[:-1]))
+        back = np.flatnonzero((pieces == before[0]) & (places < before[1]))
+        self._stood = (int(pieces[-1]), int(places[-1]))
+        if not len(back):
+            return batch
+        sequence = batch.column("sequence")[int(back[0])].as_py()
+        seen = f"row {sequence} before a row with a lower number"
+        self._fail(sequence, "TRACE-1", seen, "the order of the rows")
+        return batch.slice(0, int(back[0]))
+
+    def facts(self) -> list[Fact]:
+        return self._replay.take_facts() if self._replay is not None else []
+
+    def finish(self, output: _Output) -> None:
+        task, replay = self.task, self._replay
+        verdict = self._failed
+        if verdict is None and replay is not None:
+            verdict = replay.finish()
+        if verdict is None:
+            verdict = self._cannot_tell(task.begin, "TRACE-1", "nothing", "any row at all")
+        output.add_facts(task, self.facts())
+        output.add(task, VERDICT, sequence=verdict.sequence, name=encode_verdict(verdict), number=self.rows)
+        if replay is not None:
+            for rule, times in replay.rules.items():
+                output.add(task, RULE, name=rule, number=times)
+        for sequence, opening in self._openings:
+            output.add(task, OPENED, sequence=sequence, proof=opening.tokens)
+        if verdict.outcome is not Outcome.CONFORMS or replay is None or replay.state is None:
+            return
+        if self._begins is not None and not task.resumes:
+            policy = decode_policy(self._begins.policy)
+            for device_id, entry in decode_state(policy, self._begins.state).whitelist.items():
+                output.add(task, KNOWN, sequence=0, device_id=device_id, node_id=entry.node_id)
+        if task.is_last and all(opening.order is Order.HANDLED for _, opening in self._openings):
+            self._last_state(output, replay)
+
+    def _last_state(self, output: _Output, replay: Replay) -> None:
+        """Where rows are only in the order in which somebody saw them, the last state is not known for certain."""
+        task, state, policy = self.task, replay.state, replay.policy
+        assert state is not None and policy is not None
+        owes = any(neighbour.owed for neighbour in state.neighbours.values())
+        away = policy.has_parent and not state.parent_present
+        output.add(task, SETTLED, number=int(not (owes or away or state.pending or state.announcing)))
+        for device_id, entry in state.whitelist.items():
+            provisioned = int(device_id in policy.provisioned_by_device)
+            proof = proof_of(entry.credential)
+            output.add(task, HELD, device_id=device_id, node_id=entry.node_id, proof=proof, number=provisioned)
+        for node_id, route in state.directory.items():
+            output.add(task, ROUTED, device_id=route.device_id, node_id=node_id)
+
+    def _fail(self, sequence: int, rule: str, seen: str, missing: str) -> None:
+        self._failed = self._cannot_tell(sequence, rule, seen, missing)
+
+    def _cannot_tell(self, sequence: int, rule: str, seen: str, missing: str) -> Verdict:
+        return Verdict(
+            outcome=Outcome.CANNOT_TELL,
+            trace=self.task.trace,
+            hub=self.task.hub,
+            events=self.rows,
+            sequence=sequence,
+            rule=rule,
+            seen=seen,
+            missing=missing,
+        )
+
+
+def encode_verdict(verdict: Verdict) -> str:
+    """As JSON, without the words of the rule: the specification is the driver's, not the executors'."""
+    names = ("trace", "hub", "sequence", "rule", "expected", "seen", "missing")
+    plain = {name: getattr(verdict, name) for name in names}
+    leads = [jsonl.encode_event(event).decode().rstrip() for event in verdict.leads]
+    return _encode({**plain, "outcome": verdict.outcome.value, "leads": leads}).decode()
+
+
+def replay_tasks(tasks: dict[int, Task], checkpointed: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for ``mapInArrow``: rows of many tasks, sorted by task, sequence and role.
+
+    Whether the trace is ``checkpointed``: only then a missing checkpoint is one.
+    """
+
+    def replay(batches: Iterator[Any]) -> Iterator[Any]:
+        output = _Output()
+        segment: _Segment | None = None
+        for batch in batches:
+            for number, role, part in _runs(batch):
+                if segment is None or segment.task.number != number:
+                    if segment is not None:
+                        segment.finish(output)
+                    segment = _Segment(tasks[number], checkpointed)
+                if role == ROW:
+                    segment.feed(part)
+                else:
+                    _instruct(segment, role, part)
+            if segment is not None:
+                output.add_facts(segment.task, segment.facts())
+            yield from output.batches()
+        if segment is not None:
+            segment.finish(output)
+        yield from output.batches(1)
+
+    return replay
+
+
+def _runs(batch: Any) -> Iterator[tuple[int, int, Any]]:
+    """A batch cut where the task or the role changes."""
+    tasks, roles = batch.column("task").to_numpy(), batch.column("role").to_numpy()
+    if not len(tasks):
+        return
+    changes = np.flatnonzero((np.diff(tasks) != 0) | (np.diff(roles) != 0)) + 1
+    bounds = [0, *changes.tolist(), len(tasks)]
+    for begin, end in pairwise(bounds):
+        yield int(tasks[begin]), int(roles[begin]), batch.slice(begin, end - begin)
+
+
+def _instruct(segment: _Segment, role: int, part: Any) -> None:
+    for sequence, payload in zip(part.column("sequence").to_pylist(), part.column("payload").to_pylist(), strict=True):
+        if role == BEGIN:
+            segment.begin(jsonl.decode_checkpoint(payload))
+        else:
+            digest, policy = _decode_seal(payload)
+            segment.seal(sequence, Seal(digest, policy.encode()))
+
+
+INSTRUCTIONS = pa.schema(
+    [
+        pa.field("trace", pa.string()),
+        pa.field("hub", pa.string()),
+        pa.field("sequence", pa.int64()),
+        pa.field("role", pa.int32()),
+        pa.field("payload", pa.binary()),
+    ]
+)
+
+
+def seal_checkpoints(batches: Iterator[Any]) -> Iterator[Any]:
+    """Checkpoints (and ``begins``: whether a task begins there) as rows of the roles SEAL and BEGIN."""
+    for batch in batches:
+        for plain in batch.to_pylist():
+            begins = plain.pop("begins")
+            checkpoint = Checkpoint(**plain)
+            seal = seal_of(checkpoint)
+            rows = [(SEAL, _encode((seal.digest, seal.policy.decode(errors="replace"))))]
+            if begins and seal.digest:
+                rows.append((BEGIN, jsonl.encode_checkpoint(checkpoint)))
+            at = [[checkpoint.trace] * len(rows), [checkpoint.hub] * len(rows), [checkpoint.sequence] * len(rows)]
+            columns = [*at, [role for role, _ in rows], [payload for _, payload in rows]]
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, INSTRUCTIONS, strict=True)]
+            yield pa.record_batch(arrays, schema=INSTRUCTIONS)
+
+
+COLUMNS = (*SCHEMA.names, "piece", "place", "task", "role")
+"""What a task is given."""

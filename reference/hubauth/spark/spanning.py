@@ -1,0 +1,236 @@
+"""Checks that no hub's own rows can decide: they compare what different hubs of one trace did.
+
+Each returns findings: one row per thing that is wrong, with the same columns. Only hubs whose rows are whole take
+part, since what is missing cannot be compared.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from hubauth.spark.replaying import HELD, KNOWN, OPENED, ROUTED, SETTLED
+from hubauth.trace.events import Kind
+from hubauth.trace.facts import FactKind
+
+FINDING = (
+    "check string, outcome string, trace string, hub string, sequence long, "
+    "rule string, expected string, seen string, missing string"
+)
+"""The columns of a finding. ``check`` is a name of ``CHECKS``."""
+
+SENT_IS_RECEIVED, ISSUED_ONCE, REVOKED_STAYS_OUT = "SentIsReceived", "IssuedOnce", "RevokedStaysOut"
+CHECKS = {
+    SENT_IS_RECEIVED: "What one end of a connection received is what the other sent, in that order.",
+    "UniqueNodeIds": "Over all hubs of a trace, no node id stands for two devices.",
+    "OneToOneBinding": "Over all hubs of a trace, no device has two node ids.",
+    ISSUED_ONCE: "No credential was issued twice.",
+    "CredentialsNeverCachedUpstream": "A hub's whitelist names only devices of its own links, and provisioned ones.",
+    REVOKED_STAYS_OUT: "Once revokes have arrived everywhere, no hub has a revoked credential in its whitelist.",
+}
+
+_FRAMES = (Kind.FRAME_IN.value, Kind.FRAME_OUT.value)
+_HEADER = (
+    *("header", "major", "sub_proto", "flags", "msg_id", "source", "target"),
+    *("trace_id", "hop_limit", "timestamp"),
+)
+_BINDING = (FactKind.REGISTERED.value, FactKind.STORED.value, FactKind.BOUND.value, KNOWN, HELD, ROUTED)
+_COLUMNS = [column.split()[0] for column in FINDING.split(", ")]
+_HUB = ["trace", "hub"]
+
+LOOKED_AT = {
+    SENT_IS_RECEIVED: (SENT_IS_RECEIVED,),
+    "UniqueNodeIds": _BINDING,
+    "OneToOneBinding": _BINDING,
+    ISSUED_ONCE: (FactKind.ISSUED.value,),
+    "CredentialsNeverCachedUpstream": (FactKind.STORED.value, HELD),
+    REVOKED_STAYS_OUT: (FactKind.REVOKED.value,),
+}
+"""Which facts say how much there was to look at; frames are counted under the check's own name."""
+
+
+def _finding(check: str, rule: str, **columns: Column) -> list[Column]:
+    """Columns of a finding; those not given are empty."""
+    given = {"check": F.lit(check), "rule": F.lit(rule), "outcome": F.lit("violates"), **columns}
+    empty = {"sequence": F.lit(None).cast("long")}
+    return [given.get(name, empty.get(name, F.lit(""))).alias(name) for name in _COLUMNS]
+
+
+def keys_of(facts: DataFrame) -> DataFrame:
+    """Under which key each hub's credentials were replaced by tokens: ``trace``, ``hub``, ``key``."""
+    return facts.filter(F.col("kind") == OPENED).groupBy(*_HUB).agg(F.max("proof").alias("key"))
+
+
+def compare_ends(events: DataFrame, whole: DataFrame, keys: DataFrame) -> DataFrame:
+    """Every connection with a recorded hub at both ends, and each direction of it: how many frames were sent, how
+    many received, and the first (``wrong``) that is not the frame that was sent as the n-th.
+
+    Under different keys two payloads are only known to be equally long.
+    """
+    usable = events.filter(F.col("connection") != "").join(F.broadcast(whole), _HUB, "left_semi")
+    ends = usable.filter(F.col("kind") == Kind.LINK_UP.value).join(F.broadcast(keys), _HUB)
+    counted = ends.groupBy("trace", "connection").agg(
+        F.count_distinct("hub").alias("hubs"), (F.count_distinct("key") == 1).alias("comparable")
+    )
+    both = counted.filter("hubs = 2").drop("hubs")
+    is_sent = F.col("kind") == Kind.FRAME_OUT.value
+    upwards = (F.col("link") == 0) == is_sent
+    frames = (
+        usable.filter(F.col("kind").isin(*_FRAMES))
+        .join(both, ["trace", "connection"])
+        .select(
+            *("trace", "connection", "hub", "sequence", "kind"),
+            upwards.alias("upwards"),
+            F.xxhash64(*_HEADER, F.when(F.col("comparable"), F.col("payload")), F.length("payload")).alias("content"),
+        )
+        .repartition("trace", "connection")
+    )
+    in_order = Window.partitionBy("trace", "connection", "upwards", "kind").orderBy("sequence")
+
+    def only(condition: Column, name: str) -> Column:
+        return F.max(F.when(condition, F.col(name)))
+
+    pairs = (
+        frames.withColumn("n", F.row_number().over(in_order))
+        .groupBy("trace", "connection", "upwards", "n")
+        .agg(
+            only(is_sent, "content").alias("sent"),
+            only(~is_sent, "content").alias("received"),
+            only(is_sent, "hub").alias("sender"),
+            only(~is_sent, "hub").alias("hub"),
+            only(is_sent, "sequence").alias("at_sender"),
+            only(~is_sent, "sequence").alias("sequence"),
+        )
+    )
+    wrong = F.col("received").isNotNull() & (F.col("sent").isNull() | (F.col("sent") != F.col("received")))
+    place = F.struct("n", "hub", "sequence", "at_sender", "sender")
+    return pairs.groupBy("trace", "connection", "upwards").agg(
+        F.count("sent").alias("sent"),
+        F.count("received").alias("received"),
+        F.min(F.when(wrong, place)).alias("wrong"),
+    )
+
+
+def sent_is_received(links: DataFrame) -> DataFrame:
+    """Frames sent last may be lost with the connection; all others arrive, in order, as they are."""
+    return links.filter("wrong is not null").select(
+        *_finding(
+            SENT_IS_RECEIVED,
+            "TRACE-4",
+            trace=F.col("trace"),
+            hub=F.col("wrong.hub"),
+            sequence=F.col("wrong.sequence"),
+            expected=F.when(F.col("wrong.sender").isNull(), F.lit("nothing: no such frame was sent")).otherwise(
+                F.format_string(
+                    "frame %d of connection %s as %s sent it in its row %d",
+                    *(F.col(name) for name in ("wrong.n", "connection", "wrong.sender", "wrong.at_sender")),
+                )
+            ),
+            seen=F.format_string("row %d, which is another one", F.col("wrong.sequence")),
+        )
+    )
+
+
+def unique_node_ids(facts: DataFrame) -> DataFrame:
+    return _one_to_one(facts, "UniqueNodeIds", "REG-2", "node_id", "device_id", "node %s is one device")
+
+
+def one_to_one_binding(facts: DataFrame) -> DataFrame:
+    return _one_to_one(facts, "OneToOneBinding", "REG-1", "device_id", "node_id", "%s is one node")
+
+
+def _one_to_one(facts: DataFrame, check: str, rule: str, one: str, other: str, expected: str) -> DataFrame:
+    bindings = facts.filter(F.col("kind").isin(*_BINDING))
+    several = bindings.groupBy("trace", one).agg(
+        F.sort_array(F.collect_set(other)).alias("others"),
+        F.max_by("hub", "sequence").alias("hub"),
+        F.max("sequence").alias("sequence"),
+    )
+    return several.filter(F.size("others") > 1).select(
+        *_finding(
+            check,
+            rule,
+            trace=F.col("trace"),
+            hub=F.coalesce("hub", F.lit("")),
+            sequence=F.col("sequence"),
+            expected=F.format_string(expected, F.col(one).cast("string")),
+            seen=F.concat_ws(" and ", F.slice("others", 1, 4)),
+        )
+    )
+
+
+def issued_once(facts: DataFrame) -> DataFrame:
+    """Also across the segments of one hub, each of which only knows its own."""
+    issued = facts.filter((F.col("kind") == FactKind.ISSUED.value) & (F.col("proof") != ""))
+    twice = issued.groupBy("trace", "proof").agg(
+        F.count("*").alias("times"), F.max(F.struct("sequence", "hub", "device_id")).alias("last")
+    )
+    return twice.filter("times > 1").select(
+        *_finding(
+            ISSUED_ONCE,
+            "REG-4",
+            trace=F.col("trace"),
+            hub=F.col("last.hub"),
+            sequence=F.col("last.sequence"),
+            expected=F.lit("a credential that was never issued before"),
+            seen=F.format_string("one that was issued %d times, last to %s", F.col("times"), F.col("last.device_id")),
+        )
+    )
+
+
+def credentials_never_cached_upstream(facts: DataFrame, events: DataFrame) -> DataFrame:
+    """What a changed configuration provisions is stored, too, but nobody learnt it from another hub."""
+    configured = events.filter(F.col("kind") == Kind.POLICY.value).select(*_HUB, "sequence")
+    on_own_links = facts.filter(F.col("kind").isin(FactKind.BOUND.value, KNOWN)).select(*_HUB, "device_id").distinct()
+    cached = facts.filter((F.col("kind") == HELD) & (F.col("number") == 0)).select(*_HUB, "device_id", "sequence")
+    stored = facts.filter(F.col("kind") == FactKind.STORED.value).select(*_HUB, "device_id", "sequence")
+    stored = stored.join(F.broadcast(configured), [*_HUB, "sequence"], "left_anti")
+    elsewhere = cached.unionByName(stored).join(on_own_links, [*_HUB, "device_id"], "left_anti")
+    return (
+        elsewhere.groupBy(*_HUB, "device_id")
+        .agg(F.min("sequence").alias("sequence"))
+        .select(
+            *_finding(
+                "CredentialsNeverCachedUpstream",
+                "REG-7",
+                trace=F.col("trace"),
+                hub=F.col("hub"),
+                sequence=F.col("sequence"),
+                expected=F.lit("entries of devices that were on this hub's own links"),
+                seen=F.format_string("an entry of %s", F.col("device_id")),
+            )
+        )
+    )
+
+
+def revoked_stays_out(facts: DataFrame, unsettled: DataFrame, excluded: DataFrame) -> DataFrame:
+    """In a trace where something is still on its way (``unsettled``: its name, and what), an entry proves nothing.
+
+    Nor in an ``excluded`` one: some hub of it does not conform, and it may be that hub's doing; or hubs replaced
+    credentials by tokens under different keys.
+    """
+    revoked = facts.filter((F.col("kind") == FactKind.REVOKED.value) & (F.col("proof") != ""))
+    proofs = revoked.select("trace", "proof").distinct()
+    held = facts.filter(F.col("kind") == HELD).join(proofs, ["trace", "proof"], "left_semi")
+    found = held.join(F.broadcast(excluded), "trace", "left_anti").join(F.broadcast(unsettled), "trace", "left")
+    return found.select(
+        *_finding(
+            REVOKED_STAYS_OUT,
+            "REV-5",
+            outcome=F.when(F.col("under_way").isNull(), F.lit("violates")).otherwise(F.lit("cannot_tell")),
+            trace=F.col("trace"),
+            hub=F.col("hub"),
+            expected=F.lit("no entry with a credential that was revoked"),
+            seen=F.format_string("the entry of %s", F.col("device_id")),
+            missing=F.coalesce("under_way", F.lit("")),
+        )
+    )
+
+
+def unsettled_traces(facts: DataFrame, links: DataFrame) -> DataFrame:
+    """Traces in which something was still on its way at the end, and what: ``trace``, ``under_way``."""
+    hubs = facts.filter((F.col("kind") == SETTLED) & (F.col("number") == 0)).select(
+        "trace", F.format_string("the rows after %s had done all it had to", F.col("hub")).alias("under_way")
+    )
+    flying = links.filter("sent > received").select(
+        "trace", F.format_string("what was on its way over %s", F.col("connection")).alias("under_way")
+    )
+    return hubs.unionByName(flying).groupBy("trace").agg(F.min("under_way").alias("under_way"))
