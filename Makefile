@@ -5,7 +5,8 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo lint types generate check-generated test test-fast model-test mutants mutants-sample model model-long bench-core bench-hub clean
+.PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-e2e model-test mutants mutants-sample \
+	model model-long equivalence vectors docs bench-core bench-hub bench-spark clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -24,7 +25,11 @@ lock: setup ## pin and hash the development dependencies anew
 	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate --quiet --output-file requirements-dev.lock
 
-demo: setup ## a tour: a three-level tree of hubs, every step and the rules that decided it
+demo: setup ## real hubs, recorded; their traces judged on Spark; a broken hub caught
+	rm -rf build/demo && mkdir -p build
+	$(VENV)/bin/hubauth demo --out build/demo
+
+tour: setup ## one step after the other of a pure tree of hubs, with the rules that decided
 	$(PY) docs/examples/tour.py
 
 lint: setup ## ruff
@@ -40,9 +45,11 @@ generate: setup ## rewrite the generated files of spec/
 check-generated: setup ## fail if a generated file is stale
 	$(PY) -m tools.generate --check
 
-test: setup lint types check-generated ## all checks that CI needs
-	$(PY) -m pytest -n 2
-	$(MAKE) model model-test mutants-sample
+test: setup ## all checks that CI needs, and what each of them counted
+	$(PY) -m tools.everything
+
+test-e2e: setup ## what needs node or a browser (Debian: nodejs, chromium)
+	$(PY) -m pytest -q -m e2e tests
 
 test-fast: setup ## the inner loop: unit tests only
 	$(PY) -m pytest -n 2 -q -x -m 'not slow' tests/core tests/network tests/wire
@@ -55,6 +62,15 @@ model: setup ## TLC: the bounded models for CI, and every broken variant that mu
 
 model-long: setup ## TLC: all models
 	$(PY) -m tools.tlc long
+
+equivalence: setup ## the core and the TLA+ models: equal graphs, and behaviours of each replayed by the other
+	$(PY) -m tools.equivalence
+
+vectors: setup ## rewrite spec/vectors from the tests that assert them
+	$(PY) -m tools.vectors
+
+docs: setup ## the site, into build/site
+	$(VENV)/bin/mkdocs build --strict
 
 mutants: setup ## every mutant of the core's decisions, each of which a test must kill; rewrites spec/mutants.md
 	$(PY) -m tools.mutants --all

@@ -1,6 +1,8 @@
 """Arrows point one way, and what is pure does no I/O: read from the source, not from good intentions."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,6 +119,8 @@ def test_what_is_pure_calls_nothing_of_the_world(room: str) -> None:
         calls = set(called(path)) & WORLDLY_CALLS
         if path.name == "ordered.py":
             calls -= {"hash"}  # of integers only: the same in every process
+        if path.name == "values.py":
+            calls -= {"exec"}  # of constructors that it writes itself, once, when a class is made
         assert not calls, f"{path} calls {sorted(calls)}"
 
 
@@ -128,5 +132,7 @@ def test_the_arrows_form_no_circle() -> None:
         settled |= free
 
 
-def test_the_root_of_the_package_imports_nothing() -> None:
-    assert list(imported(PACKAGE / "__init__.py")) == []
+def test_the_root_of_the_package_imports_nothing_at_run_time() -> None:
+    program = "import sys, hubauth; print(sorted(name for name in sys.modules if name.startswith('hubauth')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "['hubauth']"

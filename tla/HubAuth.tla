@@ -531,8 +531,9 @@ DeviceRegisters(p, h, d) ==
     /\ Spend("reg") /\ MayUse(p, h)
     /\ Become(Register(Now, p, h, d, NextOp), <<"DeviceRegisters", p, h, d, NextOp>>)
 
+\* AUTH-1: with any credential it was ever given.
 DeviceAuthenticates(p, h, d, cred) ==
-    /\ Spend("auth") /\ MayUse(p, h)
+    /\ Spend("auth") /\ cred \in got[d] /\ MayUse(p, h)
     /\ Become(Authenticate(Now, p, h, d, cred, NextOp), <<"DeviceAuthenticates", p, h, d, cred, NextOp>>)
 
 \* OFF-1, OFF-2: a device says that it leaves; the connection stays.
@@ -541,9 +542,9 @@ DeviceLeaves(p, h) ==
     /\ Become(Finish(Now, EndSession(Step(Now, h), p, TRUE), p), <<"DeviceLeaves", p, h>>)
 
 \* OFF-4
-SocketDrops_(p, h) ==
+SocketBreaks(p, h) ==
     /\ Spend("gone") /\ hub[h].links[p] # Closed
-    /\ Become(Finish(Now, LinkDown(Step(Now, h), p), p), <<"SocketDrops", p, h>>)
+    /\ Become(Finish(Now, LinkDown(Step(Now, h), p), p), <<"SocketBreaks", p, h>>)
 
 \* FRAME-9: without a session, anything but register and authenticate is refused. Changes nothing.
 DeviceProbes(p, h) ==
@@ -573,14 +574,16 @@ HubReconnects(c, port) ==
     /\ uplink[c] = "" /\ hub[ParentOf[c]].links[port] = Closed /\ UNCHANGED left
     /\ Become(Join(Now, c, port), <<"HubReconnects", c, port>>)
 
-\* A hub stops and recovers its journaled state: first every link of its own is down, then the others notice.
+\* A hub stops and recovers its journaled state: first every link of its own is down, so that nothing it says arrives;
+\* then the others notice.
 HubRestarts(h) ==
     LET below == {c \in Children(h) : uplink[c] # ""}
         above == {c \in {h} \ {Root} : uplink[c] # ""}
         cut == FoldSet(Cut, Now, below \cup above)
-        self == IF h = Root THEN cut ELSE IF uplink[h] = "" THEN cut ELSE ChildNotices(cut, h)
+        silently(g, link) == Finish(g, [LinkDown(Step(g, h), link) EXCEPT !.out = <<>>], link)
+        self == IF above = {} THEN cut ELSE silently(cut, "up")
         mine == {p \in LinksOf(h) : self.hub[h].links[p] # Closed}
-        stopped == FoldSet(LAMBDA g, p : Finish(g, LinkDown(Step(g, h), p), p), self, mine)
+        stopped == FoldSet(silently, self, mine)
         children == FoldSet(ChildNotices, stopped, below)
     IN /\ h \in RestartAt /\ Spend("restart")
        /\ Become(IF above = {} THEN children ELSE ParentNotices(children, h, uplink[h]), <<"HubRestarts", h>>)
@@ -592,6 +595,7 @@ OperatorRevokes(h, d, cred) ==
         meant == IF cred = 0 THEN stored ELSE {cred}
         g == Finish(Now, PassRevokeOn(RevokeHere(Step(Now, h), m, ""), m, ""), "")
     IN /\ h \in RevokeAt /\ Spend("rev")
+       /\ IF cred = 0 THEN "all" \in RevokeKinds ELSE "one" \in RevokeKinds /\ cred \in got[d]
        /\ Become([g EXCEPT !.revoked = @ \cup meant], <<"OperatorRevokes", h, d, cred>>)
 
 \* TIME-2
@@ -599,7 +603,7 @@ RequestTimesOut(h, i) ==
     LET q == hub[h].pend[i]
         t == Step(Now, h)
         forgotten == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
-    IN /\ h \in TimeoutAt /\ Spend("late")
+    IN /\ h \in TimeoutAt /\ i <= Len(hub[h].pend) /\ Spend("late")
        /\ Become(Finish(Now, Refuse(forgotten, q, "away"), ""), <<"RequestTimesOut", h, q.op>>)
 
 FrameGoesUp(c) ==
@@ -610,17 +614,18 @@ FrameGoesDown(c) ==
     /\ down[c] # <<>> /\ UNCHANGED left
     /\ Become(ReceiveDown(Now, c), <<"FrameGoesDown", c, Head(down[c])>>)
 
+\* Every action stands by itself under quantifiers over constants, so that TLC's dump of the graph names it.
+Issued == 1 .. Len(Online) + Registers
 Next ==
     \/ \E c \in Hubs \ {Root} : FrameGoesUp(c) \/ FrameGoesDown(c)
     \/ \E use \in Uses : DeviceRegisters(use[1], use[2], use[3])
-    \/ \E use \in Uses : \E cred \in got[use[3]] : DeviceAuthenticates(use[1], use[2], use[3], cred)
-    \/ \E p \in Sockets, h \in Hubs : DeviceLeaves(p, h) \/ SocketDrops_(p, h) \/ DeviceProbes(p, h)
+    \/ \E use \in Uses, cred \in Issued : DeviceAuthenticates(use[1], use[2], use[3], cred)
+    \/ \E p \in Sockets, h \in Hubs : DeviceLeaves(p, h) \/ SocketBreaks(p, h) \/ DeviceProbes(p, h)
     \/ \E c \in Hubs \ {Root} : HubLinkDrops(c) \/ HubLinkDropsSilently(c)
     \/ \E port \in HubPorts : ParentNoticesLate(port) \/ HubReconnects(Owner[port], port)
     \/ \E h \in Hubs : HubRestarts(h)
-    \/ \E h \in Hubs, d \in Devices : "all" \in RevokeKinds /\ OperatorRevokes(h, d, 0)
-    \/ \E h \in Hubs, d \in Devices : \E c \in got[d] : "one" \in RevokeKinds /\ OperatorRevokes(h, d, c)
-    \/ \E h \in Hubs : \E i \in 1 .. Len(hub[h].pend) : RequestTimesOut(h, i)
+    \/ \E h \in Hubs, d \in Devices, cred \in {0} \cup Issued : OperatorRevokes(h, d, cred)
+    \/ \E h \in Hubs, i \in 1 .. Registers + Authentications : RequestTimesOut(h, i)
 
 Spec == Init /\ [][Next]_vars
 

@@ -11,7 +11,7 @@ CONSTANTS
     Hubs, Root, ParentOf,
     Authority,          \* the root or a child of it
     Nodes,              \* nodes whose permissions are asked for
-    AskAt, CommandAt, DropAt, TimeoutAt,    \* hubs where that may happen
+    AskAt, CheckAt, CommandAt, DropAt, TimeoutAt,   \* hubs where that may happen
     Asks, Checks, Changes, Commands, Drops, Timeouts,   \* how often
     Refreshing,         \* subset of BOOLEAN: whether an operator's command asks for fresh answers
     Bug                 \* "" or the name of one deliberate mistake
@@ -67,7 +67,7 @@ OnGet(t, from, kind, op, n) ==
         way == AuthorityHop(t, from)
         q == Query(t, kind, op, way, from, n)
     IN IF known # 0 THEN Settle(t, [q EXCEPT !.born = IF t.h = Authority THEN @ ELSE t.s.cache[n].born], "ok", known)
-       ELSE IF way = "" THEN Settle(t, q, "away", 0)
+       ELSE IF way = "" THEN Settle(t, q, IF kind = "held" THEN "denied" ELSE "away", 0)
        ELSE Ask(t, q)
 
 \* PERM-4, PERM-5, TRUST-7
@@ -161,7 +161,8 @@ Init ==
     /\ act = [event |-> <<"Init">>, log |-> <<>>]
 
 DeviceAsks(h, n, kind) ==
-    /\ Spend(IF kind = "get" THEN "ask" ELSE "check") /\ h \in AskAt /\ UNCHANGED version
+    /\ Spend(IF kind = "get" THEN "ask" ELSE "check") /\ h \in (IF kind = "get" THEN AskAt ELSE CheckAt)
+    /\ UNCHANGED version
     /\ Become(Place(Now, [OnGet(Begin(h), "device", kind, ops + 1, n) EXCEPT !.ops = @ + 1]),
               <<"DeviceAsks", h, n, kind>>)
 
@@ -192,7 +193,7 @@ HubReconnects(c) ==
 RequestTimesOut(h, i) ==
     LET q == hub[h].pend[i]
         t == [Begin(h) EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
-    IN /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED version
+    IN /\ i <= Len(hub[h].pend) /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED version
        /\ Become(Place(Now, Settle(t, q, IF q.kind = "held" THEN "denied" ELSE "away", 0)), <<"RequestTimesOut", h, q.op>>)
 
 FrameGoesUp(c) ==
@@ -205,14 +206,20 @@ FrameGoesDown(c) ==
 
 Targets == {{}} \cup {{n} : n \in Nodes}
 
+\* Every action stands by itself under quantifiers over constants, so that TLC's dump of the graph names it.
 Next ==
     \/ \E c \in Below : FrameGoesUp(c) \/ FrameGoesDown(c) \/ HubLinkDrops(c) \/ HubReconnects(c)
     \/ \E h \in Hubs, n \in Nodes, kind \in {"get", "held"} : DeviceAsks(h, n, kind)
     \/ \E nodes \in Targets : PolicyChanges(nodes)
     \/ \E h \in Hubs, nodes \in Targets, refresh \in Refreshing : OperatorInvalidates(h, nodes, refresh)
-    \/ \E h \in Hubs : \E i \in 1 .. Len(hub[h].pend) : RequestTimesOut(h, i)
+    \/ \E h \in Hubs, i \in 1 .. Asks + Checks + Commands * Cardinality(Hubs) : RequestTimesOut(h, i)
 
 Spec == Init /\ [][Next]_vars
+
+\* What is left of a hub and of a queue without history: what the Python core can be compared with.
+Plain(m) == [field \in DOMAIN m \ {"born", "news"} |-> m[field]]
+PlainQueue(q) == [i \in DOMAIN q |-> Plain(q[i])]
+PlainHub(s) == [s EXCEPT !.cache = [n \in Nodes |-> Plain(@[n])], !.pend = PlainQueue(@)]
 
 ---------------------------------------------------------------------------
 \* What must hold

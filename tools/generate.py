@@ -13,7 +13,7 @@ from typing import cast
 
 from tools.catalogue import ROOT
 
-GENERATORS = ("tools.seed_coverage", "tools.schemas", "tools.evidence")
+GENERATORS = ("tools.seed_coverage", "tools.schemas", "tools.trace_schemas", "tools.vectors", "tools.evidence")
 """Modules with a ``render() -> dict[str, str]``: path below the repository -> content."""
 
 Render = Callable[[], dict[str, str]]

@@ -1,7 +1,7 @@
 """What a real hub costs over TCP, next to a raw framed echo server in the same run, each in a process of its own.
 
-CPU is what the kernel says the server's threads have used between the same two moments. Echo and hub take turns, so a
-busy machine slows both alike.
+CPU is what the kernel says the server's threads have used between the same two moments. Echo server, small hub and
+large hub take turns, so a busy machine slows all alike.
 """
 
 import argparse
@@ -17,17 +17,26 @@ from statistics import median
 
 import msgspec
 
-from hubauth.shell.configuration import configure
-from hubauth.shell.journal import Journal
-from hubauth.shell.snapshot import Snapshot
-from tests.bench.core import populate
 from tests.bench.load import Job, Result
 from tests.bench.report import save, show
 
 SMALL, LARGE = 1_000, 1_000_000
 CONNECTIONS = (1, 16, 64)
 WINDOWS = {"closed loop": 1, "pipelined": 16}
-GOAL_CPU, GOAL_SIZE, GOAL_RSS = 12.0, 1.3, 1024.0
+GOAL_CPU, GOAL_GROWTH, GOAL_RSS = 12.0, 1.3, 1024.0
+MANY = 100_000
+"""Below that, what a process takes anyhow outweighs its devices."""
+
+
+class Server(msgspec.Struct):
+    """A server under load, and what it took to start it."""
+
+    pid: int
+    port: int
+    devices: int = 0
+    seconds: float = 0.0
+    cpu: float = 0.0
+    resident: int = 0
 
 
 class Measured(msgspec.Struct):
@@ -77,19 +86,17 @@ def measure(pid: int, job: Job) -> Measured:
 
 
 @contextlib.contextmanager
-def echo_server() -> Iterator[tuple[int, int]]:
-    """pid and port."""
+def echo_server() -> Iterator[Server]:
     with subprocess.Popen([sys.executable, "-m", "tests.bench.echo"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.pid, int(process.stdout.readline())
+            yield Server(process.pid, int(process.stdout.readline()))
         finally:
             process.terminate()
 
 
 @contextlib.contextmanager
-def hub_server(directory: Path, durability: str, loop: str) -> Iterator[tuple[int, int, float]]:
-    """pid, port and seconds to start."""
+def hub_server(directory: Path, devices: int, durability: str, loop: str) -> Iterator[Server]:
     started = time.monotonic()
     command = [sys.executable, "-m", "hubauth.cli", "hub", "--listen", "127.0.0.1:0", "--log-format", "json"]
     command += ["--data-dir", str(directory), "--durability", durability, "--loop", loop]
@@ -99,7 +106,9 @@ def hub_server(directory: Path, durability: str, loop: str) -> Iterator[tuple[in
             for line in process.stderr:
                 said = json.loads(line)
                 if said["event"] == "listening":
-                    yield process.pid, int(said["address"].rpartition(":")[2]), time.monotonic() - started
+                    seconds, pid = time.monotonic() - started, process.pid
+                    port = int(said["address"].rpartition(":")[2])
+                    yield Server(pid, port, devices, seconds, cpu_seconds(pid), resident_bytes(pid))
                     break
             else:
                 raise SystemExit("the hub did not start")
@@ -108,26 +117,15 @@ def hub_server(directory: Path, durability: str, loop: str) -> Iterator[tuple[in
             process.stderr.read()
 
 
-def prepare(directory: Path, count: int) -> None:
-    """A data directory that holds ``count`` devices."""
-    policy = configure({"storage": {"durability": "none"}}).policy
-    hub = Snapshot(policy, populate(count).state, 1)
-    journal, _ = Journal.open(directory, "os")
-    journal.begin(hub)
-    journal.begin(hub)
-    for _ in journal.write_snapshot(hub):
-        pass
-    journal.finish_snapshot()
-    journal.close()
-
-
-def compare(echo: tuple[int, int], hub: tuple[int, int, float], job: Job, rounds: int) -> tuple[Measured, Measured]:
-    """Median rounds of echo and hub, taken in turns."""
-    pairs = []
+def compare(echo: Server, hubs: list[Server], job: Job, rounds: int) -> list[Measured]:
+    """Median rounds of the echo server and of every hub, all taken in turns."""
+    taken: list[list[Measured]] = []
     for number in range(rounds):
-        echoed = measure(echo[0], evolve_job(job, port=echo[1], kind="echo"))
-        pairs.append((echoed, measure(hub[0], evolve_job(job, port=hub[1], prefix=f"{time.time_ns():x}-{number}"))))
-    return median_of([pair[0] for pair in pairs]), median_of([pair[1] for pair in pairs])
+        unused = f"{time.time_ns():x}-{number}"
+        jobs = [evolve_job(job, port=hub.port, devices=hub.devices, prefix=unused) for hub in hubs]
+        measured = [measure(hub.pid, each) for hub, each in zip(hubs, jobs, strict=True)]
+        taken.append([measure(echo.pid, evolve_job(job, port=echo.port, kind="echo")), *measured])
+    return [median_of(list(column)) for column in zip(*taken, strict=True)]
 
 
 def evolve_job(job: Job, **changes: object) -> Job:
@@ -136,6 +134,44 @@ def evolve_job(job: Job, **changes: object) -> Job:
 
 def median_of(rounds: list[Measured]) -> Measured:
     return Measured(*(median(getattr(r, name) for r in rounds) for name in Measured.__struct_fields__))
+
+
+def judged(ratio: float, goal: float) -> str:
+    return f"{ratio:.1f}" + ("" if ratio <= goal else f"  above {goal:g}")
+
+
+class Case(msgspec.Struct):
+    """One operation in one mode: the echo server, and each hub."""
+
+    kind: str
+    mode: str
+    connections: int
+    echo: Measured
+    hubs: list[Measured]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}, {self.mode}"
+
+    @property
+    def growth(self) -> float:
+        """CPU of the largest hub over that of the smallest."""
+        return self.hubs[-1].cpu / self.hubs[0].cpu
+
+    def rows(self, hubs: list[Server]) -> Iterator[list[str]]:
+        for hub, measured in zip(hubs, self.hubs, strict=True):
+            numbers = [f"{measured.rate:,.0f}", f"{measured.p50:,.0f}", f"{measured.p99:,.0f}", f"{measured.cpu:.1f}"]
+            ratio = judged(measured.cpu / self.echo.cpu, GOAL_CPU)
+            yield [self.name, f"{hub.devices:,}", f"{self.connections}", *numbers, f"{self.echo.cpu:.1f}", ratio]
+
+
+def run(echo: Server, hubs: list[Server], connections: list[int], seconds: float, rounds: int) -> Iterator[Case]:
+    for mode, window in WINDOWS.items():
+        for count in connections:
+            for kind in ("register", "auth"):
+                print(f"{mode}, {count} connections, {kind}", file=sys.stderr, flush=True)
+                echoed, *measured = compare(echo, hubs, Job(0, kind, count, window, seconds), rounds)
+                yield Case(kind, mode, count, echoed, measured)
 
 
 def main() -> int:
@@ -147,57 +183,37 @@ def main() -> int:
     parser.add_argument("--durability", default="os", choices=["fsync", "os", "none"])
     parser.add_argument("--loop", default="auto")
     chosen = parser.parse_args()
-    rows: list[list[str]] = []
-    results: list[dict[str, object]] = []
-    starts: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as temporary, echo_server() as echo:
+    with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as servers:
+        echo = servers.enter_context(echo_server())
+        hubs: list[Server] = []
         for size in chosen.sizes:
             print(f"preparing {size:,} devices ...", file=sys.stderr, flush=True)
             directory = Path(temporary) / str(size)
-            prepare(directory, size)
-            with hub_server(directory, chosen.durability, chosen.loop) as hub:
-                resident = resident_bytes(hub[0])
-                starts[f"{size}"] = {
-                    "seconds": hub[2],
-                    "cpu_seconds": cpu_seconds(hub[0]),
-                    "resident_bytes": resident,
-                    "per_device": resident / size,
-                }
-                for mode, window in WINDOWS.items():
-                    for connections in chosen.connections:
-                        for kind in ("register", "auth"):
-                            print(f"{size:,} {mode} {connections} {kind}", file=sys.stderr, flush=True)
-                            job = Job(0, kind, connections, window, chosen.seconds, size)
-                            echoed, measured = compare(echo, hub, job, chosen.rounds)
-                            ratio = measured.cpu / echoed.cpu
-                            about = {"devices": size, "mode": mode, "connections": connections, "kind": kind}
-                            results.append(
-                                {**about, "ratio": ratio}
-                                | {"echo": msgspec.to_builtins(echoed), "hub": msgspec.to_builtins(measured)}
-                            )
-                            rows.append(
-                                [
-                                    f"{kind}, {mode}",
-                                    f"{size:,}",
-                                    f"{connections}",
-                                    f"{measured.rate:,.0f}",
-                                    f"{measured.p50:,.0f}",
-                                    f"{measured.p99:,.0f}",
-                                    f"{measured.cpu:.1f}",
-                                    f"{echoed.cpu:.1f}",
-                                    f"{ratio:.1f}" + ("" if ratio <= GOAL_CPU else f"  above {GOAL_CPU:.0f}"),
-                                ]
-                            )
+            # In a process of its own, so that what it takes to make the hub is gone when the hub is measured.
+            subprocess.run([sys.executable, "-m", "tests.bench.prepare", str(directory), str(size)], check=True)
+            hubs.append(servers.enter_context(hub_server(directory, size, chosen.durability, chosen.loop)))
+        cases = list(run(echo, hubs, chosen.connections, chosen.seconds, chosen.rounds))
+    title = f"A hub over loopback, durability {chosen.durability} (median of {chosen.rounds} rounds, taken in turns)"
     header = ["operation", "devices", "conns", "ops/s", "p50 us", "p99 us", "CPU us/op", "echo CPU", "ratio"]
-    show(f"A hub over loopback, durability {chosen.durability} (median of {chosen.rounds} rounds)", header, rows)
-    for size_text, start in starts.items():
+    show(title, header, [row for case in cases for row in case.rows(hubs)])
+    if len(hubs) > 1:
+        grown = f"CPU per operation at {hubs[-1].devices:,} devices over that at {hubs[0].devices:,}"
+        show(grown, ["operation", "conns", "ratio"], [[c.name, f"{c.connections}", _growth(c)] for c in cases])
+    print()
+    for hub in hubs:
+        per_device = f", {hub.resident / hub.devices:,.0f} bytes per device (goal {GOAL_RSS:,.0f})"
         print(
-            f"\n{int(size_text):,} devices: started in {start['seconds']:.1f} s ({start['cpu_seconds']:.1f} s CPU), "
-            f"resident {start['resident_bytes'] / 1e6:.0f} MB, {start['per_device']:,.0f} bytes per device"
+            f"{hub.devices:,} devices: started in {hub.seconds:.1f} s ({hub.cpu:.1f} s CPU), "
+            f"resident {hub.resident / 1e6:.0f} MB" + (per_device if hub.devices >= MANY else "")
         )
-    report = {"durability": chosen.durability, "goal_cpu_ratio": GOAL_CPU, "starts": starts, "results": results}
-    print(f"\nwrote {save('hub', report)}")
+    report = {"durability": chosen.durability, "goal_cpu_ratio": GOAL_CPU, "goal_growth": GOAL_GROWTH}
+    content = {"hubs": msgspec.to_builtins(hubs), "cases": msgspec.to_builtins(cases)}
+    print(f"\nwrote {save('hub', {**report, **content})}")
     return 0
+
+
+def _growth(case: Case) -> str:
+    return f"{case.growth:.2f}" + ("" if case.growth <= GOAL_GROWTH else f"  above {GOAL_GROWTH}")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ class Caller(asyncio.Protocol):
 async def drive(job: Job) -> Result:
     latencies: list[float] = []
     loop = asyncio.get_running_loop()
-    total = 400_000 if job.kind == "register" else 20_000
+    total = 100_000 if job.kind == "register" else 20_000
     callers = []
     for at in range(job.connections):
         source = requests(job, at)

@@ -74,20 +74,40 @@ def grown(count: int) -> OrderedIds:
 
 def test_growing_downwards_and_shrinking_from_both_ends() -> None:
     ordered = EMPTY
-    for item in range(4500, -1, -1):
+    for item in range(9000, -1, -2):
         ordered = ordered.add(item)
-    assert list(ordered) == list(range(4501))
-    for item in range(2250):
-        ordered = ordered.discard(item).discard(4500 - item)
-    assert list(ordered) == [2250]
-    assert ordered.discard(2250) is EMPTY
+    assert list(ordered) == list(range(0, 9001, 2))
+    for item in range(0, 4500, 2):
+        ordered = ordered.discard(item).discard(9000 - item)
+        assert item not in ordered and item + 2 in ordered and 8998 - item in ordered
+    assert list(ordered) == [4500]
+    assert ordered.discard(4500) is EMPTY
+
+
+def test_neighbours_are_one_run_however_they_came() -> None:
+    for ordered in (OrderedIds.of((8, 2, 4, 3, 9)), OrderedIds.of((2, 4, 8)).add(3).add(9)):
+        assert ordered._root == (2, 5, 8, 10)
+        assert ordered.discard(3)._root == (2, 3, 4, 5, 8, 10)
+        assert ordered.discard(8)._root == (2, 5, 9, 10) and ordered.discard(4)._root == (2, 4, 8, 10)
+        assert list(ordered.page(2)) == [4, 8, 9] and list(ordered.page(4)) == [9]
+    everyone = OrderedIds.of(range(1, 1_000_001)).add(1_000_001)
+    assert everyone._root == (1, 1_000_002) and next(everyone.page(500_000)) == 500_001
+
+
+def test_a_leaf_that_is_emptied_goes() -> None:
+    ordered = OrderedIds.of(range(0, 240, 2))
+    for item in range(60, 120, 2):
+        ordered = ordered.discard(item)
+    check(ordered, {*range(0, 60, 2), *range(120, 240, 2)})
+    root = ordered._root
+    assert not isinstance(root, tuple) and all(root.children) and root.lowest == tuple(map(lowest, root.children))
 
 
 def test_what_changes_nothing_returns_the_very_same_set() -> None:
-    for ordered in (OrderedIds.of(range(10)), OrderedIds.of(range(500))):
-        assert ordered.add(5) is ordered
-        assert ordered.discard(1000) is ordered and ordered.discard(-1) is ordered
-        assert ordered.add(1000) is not ordered
+    for ordered in (OrderedIds.of(range(10)), OrderedIds.of(range(0, 500, 2)), OrderedIds.of(range(0, 9000, 2))):
+        assert ordered.add(4) is ordered
+        assert ordered.discard(10_000) is ordered and ordered.discard(-1) is ordered and ordered.discard(11) is ordered
+        assert ordered.add(10_000) is not ordered
     assert EMPTY.discard(1) is EMPTY
     assert OrderedIds.of(()) is EMPTY
 

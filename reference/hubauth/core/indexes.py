@@ -70,7 +70,7 @@ def rosters(policy: Policy, own: int, registry: Map[str, Registration], cached: 
         return OrderedIds.of(cached), _grouped((grant.role, node_id) for node_id, grant in cached.items())
     named = policy.named_nodes | ({own} - {0})
     # Those that are not named may be very many, and all have one role.
-    roster = unnamed = OrderedIds.of({registration.node_id for registration in registry.values()} - named)
+    roster = unnamed = OrderedIds.of({r.node_id for r in registry.values() if r.node_id not in named})
     of_role = {policy.default_role: unnamed} if unnamed else {}
     for node_id in named:
         role = policy.role_of(node_id)

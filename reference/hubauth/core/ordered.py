@@ -119,7 +119,7 @@ class OrderedIds:
     def of(cls, items: Iterable[int]) -> "OrderedIds":
         """A set of the given integers."""
         bounds: list[int] = []
-        for item in sorted(set(items)):
+        for item in sorted(items if isinstance(items, set) else set(items)):
             if bounds and bounds[-1] == item:
                 bounds[-1] = item + 1
             else:

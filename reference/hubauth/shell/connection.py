@@ -14,7 +14,7 @@ from typing import cast
 
 from hubauth.core.inputs import PARENT, Link, LinkDown, LinkUp
 from hubauth.shell.engine import Engine
-from hubauth.shell.observe import Observer
+from hubauth.shell.observe import Observer, say
 from hubauth.shell.settings import LimitsTable
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame
 from hubauth.wire.header import Refused, Version
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
         """The peer will say nothing more."""
         self.closing_since: float | None = None
         self.link: Link | None = None
-        self.peer = ""
+        self.peer = self.connection = ""
         self.since = self.last_read = self._loop.time()
         self.unbound_since = self.since
 
@@ -55,8 +55,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
-        name = transport.get_extra_info("peername")
-        self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "")
+        self.peer = _address(transport.get_extra_info("peername"))
+        self.connection = self.named(_address(transport.get_extra_info("sockname")))
         keep_alive(transport.get_extra_info("socket"), self._limits.keepalive_seconds)
         self.made()
 
@@ -96,6 +96,10 @@ class Connection(asyncio.Protocol):
         self.lost()
 
     # To the engine
+
+    def named(self, here: str) -> str:
+        """The connection's name, the same at its other end: who connected, and to whom."""
+        return f"{self.peer}-{here}"
 
     def made(self) -> None:
         """The connection is open."""
@@ -311,6 +315,9 @@ class ParentConnection(Connection):
         self._engine.ports[PARENT] = self
         self._engine.feed(LinkUp(PARENT))
 
+    def named(self, here: str) -> str:
+        return f"{here}-{self.peer}"
+
     def made(self) -> None:
         self.become_link()
 
@@ -321,12 +328,22 @@ class ParentConnection(Connection):
         self.was_present = self._engine.state.parent_present
         super()._unlink()
 
+    def _handle_some(self) -> None:
+        super()._handle_some()
+        if not self.was_present and self._engine.state.parent_present:
+            self.was_present = True
+            say(logging.INFO, "parent_present", address=self.peer)
+
     def check_session(self, now: float) -> None:
         """The parent may be silent as long as it likes: keepalive watches it."""
 
     @property
     def is_hub(self) -> bool:
         return True
+
+
+def _address(name: object) -> str:
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "")
 
 
 def keep_alive(sock: socket.socket | None, seconds: float) -> None:

@@ -7,7 +7,6 @@ thread while the next batch gathers.
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Callable
 from struct import error as StructError
@@ -18,10 +17,12 @@ from hubauth.core.messages import SUB_PROTO, AssistRegister, Register
 from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer
 from hubauth.core.step import step
 from hubauth.core.transition import Step
+from hubauth.shell.entropy import Credentials
 from hubauth.shell.journal import Journal, policy_refused
 from hubauth.shell.observe import Observer, say
 from hubauth.shell.records import encode_input, encode_received
 from hubauth.shell.snapshot import Snapshot
+from hubauth.trace.recorder import Recorder
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import NotInDialect
 from hubauth.wire.framing import RawFrame, encode_frame, read_frame
@@ -29,16 +30,27 @@ from hubauth.wire.header import Version
 
 _ISSUING = (Register, AssistRegister)
 _TIMESTAMP_AT = {Version.V1: 14, Version.V2: 24}
-_CREDENTIAL_BYTES = 32
 _RETRY_ANNOUNCING = 0.02
 _RECORDS_IN_FLIGHT = 10_000
 _FRAMES_PER_BATCH = 64
 
 
-class Port(Protocol):
+class Batched(Protocol):
+    """Something that is made safe and released batch by batch."""
+
+    def seal(self) -> None:
+        """What was put so far belongs to the batch that is being made safe."""
+
+    def release(self) -> None:
+        """Let out what was sealed."""
+
+
+class Port(Batched, Protocol):
     """The engine's end of a connection."""
 
     peer: str
+    connection: str
+    """A name that both ends know it by."""
 
     @property
     def version(self) -> Version: ...
@@ -51,12 +63,6 @@ class Port(Protocol):
 
     def put_close(self) -> bool:
         """Close after what was put before; whether it is the first of this batch."""
-
-    def seal(self) -> None:
-        """What was put so far belongs to the batch that is being made safe."""
-
-    def release(self) -> None:
-        """Send what was sealed."""
 
     def drop(self, why: str) -> None:
         """End the connection after what was put before."""
@@ -72,6 +78,7 @@ class Engine:
         observer: Observer,
         on_failure: Callable[[BaseException], None],
         snapshot_records: int,
+        recorder: Recorder | None = None,
     ) -> None:
         self.policy, self.state, self._next_link = hub.policy, hub.state, hub.next_link
         self._codec = CODECS[hub.policy.dialect]
@@ -79,12 +86,14 @@ class Engine:
         self._observer = observer
         self._on_failure = on_failure
         self._snapshot_records = snapshot_records
+        self._recorder = recorder
+        self._credentials = Credentials()
         self._loop = asyncio.get_running_loop()
         self.ports: dict[Link, Port] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._records: list[bytes] = []
-        self._touched: list[Port] = []
-        self._sealed: list[Port] = []
+        self._touched: list[Batched] = []
+        self._sealed: list[Batched] = []
         self._scheduled = False
         self._taken = 0
         self._syncing: asyncio.Future[None] | None = None
@@ -107,12 +116,14 @@ class Engine:
     def receive(self, link: Link, raw: RawFrame) -> None:
         """A frame came in."""
         frame = read_frame(self._codec, raw).frame
-        fresh = secrets.token_urlsafe(_CREDENTIAL_BYTES) if isinstance(frame.body, _ISSUING) else ""
+        fresh = self._credentials.draw() if isinstance(frame.body, _ISSUING) else ""
         done = self._step(Received(link, frame, fresh))
         if done is None:
             # Unanswered, but not silently: the peer sees its connection go.
             self.ports[link].drop("step_failed")
             return
+        if self._recorder is not None:
+            self._recorder.received(link, raw, self.ports[link].version)
         if self._advance(done):
             self._records.append(encode_received(link, raw, fresh))
         self._perform(done.outputs)
@@ -125,6 +136,8 @@ class Engine:
         """Anything else happened."""
         done = self._step(happened)
         if done is not None:
+            if self._recorder is not None:
+                self._recorder.happened(happened, self.ports)
             if self._advance(done):
                 self._records.append(encode_input(happened))
             self._perform(done.outputs)
@@ -136,6 +149,7 @@ class Engine:
 
     def change_policy(self, changed: PolicyChanged) -> str | None:
         """Take over a new configuration; why not, if it is refused."""
+        self._turn()
         done = step(self.policy, self.state, changed)
         refused = policy_refused(done.outputs)
         if refused is None:
@@ -143,7 +157,8 @@ class Engine:
             self._records.append(encode_input(changed))
             self.state = done.state
             self.policy = changed.policy
-        self._turn()
+        if self._recorder is not None:
+            self._recorder.happened(changed, self.ports)
         self._perform(done.outputs)
         return refused
 
@@ -178,6 +193,9 @@ class Engine:
             self._scheduled = True
             self._stamp = int(time.time()).to_bytes(4, "big")
             self._loop.call_soon(self._commit)
+            if self._recorder is not None:
+                self._recorder.checkpoint(self.policy, self.state)
+                self._touched.append(self._recorder)
 
     def touch(self, port: Port) -> None:
         """A port has something to release that no step has put there."""
@@ -201,6 +219,8 @@ class Engine:
                 self._observer.note(output, port.peer if port is not None else "")
             elif isinstance(output, Close):
                 closing = self.ports.pop(output.link, None)
+                if self._recorder is not None and closing is not None:
+                    self._recorder.closed(output.link)
                 if closing is not None and closing.put_close():
                     self._touched.append(closing)
 
@@ -220,6 +240,8 @@ class Engine:
         if frame.sub_proto == SUB_PROTO or not frame.timestamp:
             at = _TIMESTAMP_AT[version]
             data = data[:at] + self._stamp + data[at + 4 :]
+        if self._recorder is not None:
+            self._recorder.sent(output.link, data, version)
         if port.put(data):
             self._touched.append(port)
 

@@ -21,6 +21,8 @@ from hubauth.shell.parent import ParentLine
 from hubauth.shell.policies import encode_policy
 from hubauth.shell.snapshot import Snapshot
 from hubauth.shell.tls import parent_context, server_context
+from hubauth.trace.recorder import Recorder
+from hubauth.trace.rows import Recording
 
 _ACCEPT_PAUSE = 0.1
 _TLS_HANDSHAKE_SECONDS = 10.0
@@ -29,11 +31,13 @@ _TLS_HANDSHAKE_SECONDS = 10.0
 class Hub:
     """One hub. ``start`` returns when it serves; ``stop`` when everything it did is safe."""
 
-    def __init__(self, config: HubConfig) -> None:
+    def __init__(self, config: HubConfig, recording: Recording | None = None) -> None:
         self.config = config
         self.observer = Observer()
         self.failed = asyncio.Event()
         """The journal could not be written: nothing is answered any more, and the process should end."""
+        self._recording = recording
+        self._recorder: Recorder | None = None
         self._journal: Journal | None = None
         self._connections: set[ChildConnection] = set()
         self._room = asyncio.Semaphore(config.limits.connections)
@@ -42,7 +46,10 @@ class Hub:
         self._line: ParentLine | None = None
 
     async def start(self) -> None:
-        """Recover, listen, connect. Raises ConfigurationError, StorageError, Damaged or OSError; then nothing runs."""
+        """Recover, listen, connect.
+
+        Raises ConfigurationError, StorageError, Damaged, TraceError or OSError; then nothing runs.
+        """
         config = self.config
         tls = server_context(config.tls) if config.tls is not None else None
         upwards = parent_context(config.parenting) if config.parenting is not None else None
@@ -51,7 +58,7 @@ class Hub:
             await self.engine.settle()
             self._socket = _listen(config.listen, config.listening.backlog)
         except BaseException:
-            self._close_journal()
+            self._close_files()
             raise
         self._spawn(self._accept(self._socket, tls))
         self._spawn(self._watch())
@@ -106,7 +113,7 @@ class Hub:
                 deadline = float("inf")
             await asyncio.sleep(0.005)
         await self.engine.stop()
-        self._close_journal()
+        self._close_files()
         say(logging.INFO, "stopped")
 
     # What an operator can do
@@ -142,7 +149,10 @@ class Hub:
                 self._journal.begin(hub)
         else:
             say(logging.INFO, "recovered", devices=len(hub.state.whitelist), records=recovered.records)
-        engine = Engine(hub, self._journal, self.observer, self._fail, config.storage.snapshot_records)
+        if self._recording is not None:
+            self._recorder = Recorder(self._recording, hub.policy, hub.state)
+        records = config.storage.snapshot_records
+        engine = Engine(hub, self._journal, self.observer, self._fail, records, self._recorder)
         engine.records = recovered.records
         engine.recover()
         if encode_policy(hub.policy) != encode_policy(policy):
@@ -155,10 +165,13 @@ class Hub:
     def _directory(self) -> str:
         return self.config.storage.data_dir
 
-    def _close_journal(self) -> None:
+    def _close_files(self) -> None:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
 
     def _fail(self, problem: BaseException) -> None:  # noqa: ARG002 - the engine has logged it
         for connection in list(self._connections):

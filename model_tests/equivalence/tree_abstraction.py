@@ -1,0 +1,252 @@
+"""tla/ABSTRACTION.md in Python: what a network looks like to HubAuth.tla.
+
+A hub's ``device_id`` must be its name in the model.
+"""
+
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from hubauth.core.inputs import PARENT, Link
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistOffline,
+    AssistRegister,
+    Authenticate,
+    Frame,
+    Reason,
+    Revoke,
+)
+from hubauth.core.model import Neighbour, Pending, Purpose, State
+from hubauth.network.tree import Connection, Item, Mark, Network, credential
+from model_tests.equivalence.constants import as_function, as_names, as_number
+from model_tests.equivalence.values import Value, function, record
+
+CODES = {Reason.OK: "ok", Reason.NOT_ADMITTED: "no", Reason.UNREACHABLE: "away"}
+KINDS = {Purpose.REGISTER: "reg", Purpose.AUTHENTICATE: "auth"}
+CLOSED = record(dev="closed", node=0)
+IDLE = record(dev="", node=0)
+NO_ROUTE = record(dev="", via=0, on=False)
+
+Ports = Mapping[int, str]
+"""The port of every connection, by its number."""
+
+
+@frozen
+class Shape:
+    """The constants of a model that the map needs."""
+
+    root: str
+    node_of: Mapping[str, int]
+    parent_of: Mapping[str, str]
+    owner: Mapping[str, str]
+    """Hub port -> the child hub whose it is."""
+    devices: tuple[str, ...]
+    sockets: tuple[str, ...]
+    first_node: int
+    track_hubs: bool
+
+    def nodes(self) -> list[int]:
+        devices = range(self.first_node, self.first_node + len(self.devices))
+        return [*devices, *(self.node_of.values() if self.track_hubs else ())]
+
+    def ports(self, name: str) -> list[str]:
+        """The ends of connections that a hub may see."""
+        return [*(port for port, child in self.owner.items() if self.parent_of[child] == name), *self.sockets]
+
+    def neighbours(self, name: str) -> dict[str, int]:
+        """Neighbouring hubs by the name and the key they have here."""
+        children = {child: self.node_of[child] for child, parent in self.parent_of.items() if parent == name}
+        return children if name == self.root else {**children, "up": 0}
+
+
+def read_shape(constants: dict[str, Value]) -> Shape:
+    """What the constants of a configuration say of it."""
+    return Shape(
+        root=str(constants["Root"]),
+        node_of={str(name): as_number(node) for name, node in as_function(constants["NodeOf"])},
+        parent_of={str(name): str(parent) for name, parent in as_function(constants["ParentOf"])},
+        owner={str(port): str(child) for port, child in as_function(constants["Owner"])},
+        devices=as_names(constants["Devices"]),
+        sockets=as_names(constants["Sockets"]),
+        first_node=as_number(constants["FirstNode"]),
+        track_hubs=constants["TrackHubs"] is True,
+    )
+
+
+def number_of(issued: str) -> int:
+    """The number of a credential that the network issued; 0 for none."""
+    number = int(issued[1:]) if issued else 0
+    assert not issued or issued == credential(number)
+    return number
+
+
+# Frames without effect
+
+
+def strip(shape: Shape, network: Network) -> Network:
+    """Take out of the queues between hubs what changes nothing wherever it arrives."""
+    for number, connection in network.connections.items():
+        if connection.child not in network.states or not (connection.up or connection.down):
+            continue
+        above, below = network.states[connection.parent], network.states[connection.child]
+        up = tuple(item for item in connection.up if _matters(shape, above, item))
+        down = tuple(item for item in connection.down if _matters(shape, below, item))
+        if (len(up), len(down)) != (len(connection.up), len(connection.down)):
+            kept = evolve(connection, up=up, down=down)
+            network = evolve(network, connections=network.connections.set(number, kept))
+    return network
+
+
+def _matters(shape: Shape, receiver: State, item: Item) -> bool:
+    if isinstance(item, Mark):
+        return True
+    body = item.body
+    if isinstance(body, Answer):
+        return body.action is not Action.REVOKE and (
+            body.action is not Action.ASSIST_OFFLINE or item.msg_id in receiver.pending
+        )
+    if isinstance(body, AssistAuthenticate | AssistOffline) and not shape.track_hubs:
+        return body.node_id not in shape.node_of.values()
+    return True
+
+
+# One hub
+
+
+def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
+    """``hub[name]``."""
+    link_of = {ports[link]: link for link in state.links if link != PARENT}
+    queries: list[Value] = []
+    fences: set[Value] = set()
+    dismissed: set[Value] = set()
+    for msg_id in sorted(state.pending):
+        pending = state.pending[msg_id]
+        if pending.purpose is Purpose.FENCE:
+            fences.add((_port(ports, pending.asked), pending.number))
+        elif pending.purpose is Purpose.DISMISS:
+            dismissed.add((_port(ports, pending.asked), pending.node_id))
+        elif pending.purpose is not Purpose.SELF_AUTHENTICATE:
+            queries.append(_query(ports, pending))
+    return record(
+        present=state.parent_present,
+        links=function({port: _link(state, link_of.get(port)) for port in shape.ports(name)}),
+        reg=function({device: record(node=_node(state, device)) for device in shape.devices}),
+        next=max(state.next_node_id, shape.first_node),
+        wl=function({device: _entry(state, device) for device in shape.devices}),
+        dir=function({node_id: _route(state, node_id) for node_id in shape.nodes()}),
+        pend=tuple(queries),
+        fences=frozenset(fences),
+        dismissed=frozenset(dismissed),
+        nb=function({key: _neighbour(state, number) for key, number in shape.neighbours(name).items()}),
+    )
+
+
+def _port(ports: Ports, link: Link | None) -> str:
+    assert link is not None
+    return "up" if link == PARENT else ports[link]
+
+
+def _link(state: State, link: Link | None) -> Value:
+    if link is None:
+        return CLOSED
+    session = state.links[link]
+    return IDLE if session is None else record(dev=session.device_id, node=session.node_id)
+
+
+def _node(state: State, device: str) -> int:
+    return state.registry[device].node_id if device in state.registry else 0
+
+
+def _entry(state: State, device: str) -> Value:
+    entry = state.whitelist.get(device)
+    return record(node=entry.node_id, cred=number_of(entry.credential)) if entry else record(node=0, cred=0)
+
+
+def _route(state: State, node_id: int) -> Value:
+    route = state.directory.get(node_id)
+    return NO_ROUTE if route is None else record(dev=route.device_id, via=route.via, on=route.online)
+
+
+def _query(ports: Ports, pending: Pending) -> Value:
+    relayed = "relayReg" if pending.action is Action.ASSIST_REGISTER else "relayAuth"
+    return record(
+        kind=relayed if pending.purpose is Purpose.RELAY else KINDS[pending.purpose],
+        op=pending.trace_id,
+        asked=_port(ports, pending.asked),
+        asker=_port(ports, pending.asker),
+        dev=pending.device_id,
+        cred=number_of(pending.credential),
+    )
+
+
+def _neighbour(state: State, key: int) -> Value:
+    known = state.neighbours.get(key, Neighbour())
+    owed = frozenset(record(m=_revoke(message), num=number) for message, (number, _) in known.owed.items())
+    return record(sent=known.sent, handled=known.handled, owed=owed)
+
+
+def _revoke(message: Revoke) -> Value:
+    return record(dev=message.device_id, node=message.node_id, cred=number_of(message.credential))
+
+
+# Connections between hubs
+
+
+def queue_value(network: Network, connection: Connection, way: str) -> Value:
+    """``up[c]`` or ``down[c]``."""
+    queue = connection.up if way == "up" else connection.down
+    if not queue:
+        return ()
+    above, below = network.states[connection.parent], network.states[connection.child]
+    sender, receiver = (below, above) if way == "up" else (above, below)
+    return tuple(_frame(item, sender, receiver) for item in queue)
+
+
+def _frame(item: Item, sender: State, receiver: State) -> Value:
+    assert isinstance(item, Frame)
+    match item.body:
+        case Authenticate():
+            return record(t="join")
+        case Answer(action=Action.AUTHENTICATE, reason=Reason.OK):
+            return record(t="joined")
+        case AssistRegister(device):
+            return record(t="reg", op=item.trace_id, dev=device)
+        case AssistAuthenticate(device, "", node_id):
+            return record(t="ann", dev=device, node=node_id)
+        case AssistAuthenticate(device, presented):
+            return record(t="auth", op=item.trace_id, dev=device, cred=number_of(presented))
+        case AssistOffline(_, 0):
+            return record(t="fence", num=sender.pending[item.msg_id].number)
+        case AssistOffline(device, node_id):
+            return record(t="off", dev=device, node=node_id)
+        case Answer(action=Action.ASSIST_OFFLINE):
+            pending = receiver.pending[item.msg_id]
+            if pending.purpose is Purpose.FENCE:
+                return record(t="fenceAns", num=pending.number)
+            return record(t="offAns", node=pending.node_id)
+        case Answer() as answer:
+            return answer_value(answer, item.trace_id)
+        case Revoke() as message:
+            return record(
+                t="rev",
+                num=item.msg_id,
+                dev=message.device_id,
+                node=message.node_id,
+                cred=number_of(message.credential),
+            )
+    raise AssertionError(f"the model has no such frame: {item}")
+
+
+def answer_value(answer: Answer, op: int) -> Value:
+    """The answer to a registration or a search, to a hub or to a device."""
+    return record(
+        t="regAns" if answer.action in (Action.REGISTER, Action.ASSIST_REGISTER) else "authAns",
+        op=op,
+        code=CODES[answer.reason],
+        dev=answer.device_id,
+        node=answer.node_id,
+        cred=number_of(answer.credential),
+    )

@@ -1,0 +1,402 @@
+"""The behaviours of a model of HubAuth.tla, with the real core taking every step."""
+
+from collections.abc import Iterator
+
+from attrs import evolve, field, frozen
+from immutables import Map
+
+from hubauth.core.inputs import OperatorRevoke
+from hubauth.core.messages import Action, Answer, Authenticate, Frame, Offline, Reason, Register, Revoke
+from hubauth.core.model import Purpose
+from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.network import tree
+from hubauth.network.tree import Network, Way
+from model_tests.equivalence.constants import as_names, as_number, as_record, as_records, as_triples
+from model_tests.equivalence.machine import Event, State, Table
+from model_tests.equivalence.tree_abstraction import answer_value, hub_value, number_of, queue_value, read_shape, strip
+from model_tests.equivalence.values import Value, function, record
+
+CONSTANTS = (
+    *("Root", "ParentOf", "NodeOf", "Authority", "Owner", "Devices", "Sockets", "Uses", "Online", "FirstNode"),
+    *("TrackHubs", "Registers", "Authentications", "Offlines", "SocketDrops", "HubDrops", "Restarts", "Revokes"),
+    *("Timeouts", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt", "RevokeKinds", "Probing"),
+)
+"""What the machine has to know of a configuration."""
+
+ACTIONS = (
+    *("DeviceRegisters", "DeviceAuthenticates", "DeviceLeaves", "DeviceProbes", "SocketBreaks", "HubLinkDrops"),
+    *("HubLinkDropsSilently", "ParentNoticesLate", "HubReconnects", "HubRestarts", "OperatorRevokes"),
+    *("RequestTimesOut", "FrameGoesUp", "FrameGoesDown"),
+)
+"""Everything that can happen in HubAuth.tla."""
+
+_BUDGETS = {
+    "reg": "Registers",
+    "auth": "Authentications",
+    "off": "Offlines",
+    "gone": "SocketDrops",
+    "cut": "HubDrops",
+    "restart": "Restarts",
+    "rev": "Revokes",
+    "late": "Timeouts",
+}
+_REQUESTS = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.RELAY)
+
+
+@frozen
+class World:
+    """A network and the history that the model keeps beside it."""
+
+    network: Network
+    left: Map[str, int]
+    ports: Map[int, str] = field(factory=Map)
+    """The port of every connection; a connection is known by its number."""
+    got: Map[str, frozenset[int]] = field(factory=Map)
+    given: tuple[str, ...] = ()
+    asked: Map[str, frozenset[int]] = field(factory=Map)
+    state: State = ()
+    received: tuple[tuple[str, Frame], ...] = ()
+    """What devices have received in the last event."""
+
+
+class TreeMachine:
+    """HubAuth.tla with these constants."""
+
+    def __init__(self, constants: dict[str, Value], table: Table) -> None:
+        self.table = table
+        self.history: frozenset[str] = frozenset()
+        self.without_history: dict[str, str] = {}
+        self.divided = frozenset(["hub", "up", "down"])
+        self._constants = constants
+        self._shape = read_shape(constants)
+        self._uses = sorted(as_triples(constants["Uses"]))
+        self._sites = {
+            name: set(as_names(constants[name])) for name in ("DropAt", "RestartAt", "RevokeAt", "TimeoutAt")
+        }
+        self._budget = Map({short: as_number(constants[name]) for short, name in _BUDGETS.items()})
+        self._hubs, self._children = sorted(self._shape.node_of), sorted(self._shape.parent_of)
+        self.parts = (
+            *(f"hub[{name}]" for name in self._hubs),
+            *(f"{way}[{child}]" for way in ("up", "down") for child in self._children),
+            *("uplink", "given", "asked", "got", "left"),
+        )
+
+    # The start
+
+    def start(self) -> World:
+        """All hubs have joined, and the devices that the model wants online have registered."""
+        world = World(self._build(), self._budget)
+        world = evolve(world, state=self._abstract(world, world))
+        for child in sorted(self._children, key=self._depth):
+            port = min(port for port, owner in self._shape.owner.items() if owner == child)
+            world = self._drain(self._connect(world, child, port))
+        for socket, hub, device in as_triples(self._constants["Online"]):
+            world = self._drain(self._request(world, socket, hub, Register(device), 0))
+        return world
+
+    def _depth(self, name: str) -> int:
+        return 0 if name == self._shape.root else self._depth(self._shape.parent_of[name]) + 1
+
+    def _build(self) -> Network:
+        shape, authority = self._shape, str(self._constants["Authority"])
+        hubs: dict[str, tuple[str | None, Policy]] = {}
+        for name, node_id in shape.node_of.items():
+            children = [child for child, parent in shape.parent_of.items() if parent == name]
+            hubs[name] = (
+                shape.parent_of.get(name),
+                Policy(
+                    device_id=name,
+                    node_id=node_id,
+                    credential="" if name == shape.root else _secret(name),
+                    has_parent=name != shape.root,
+                    authority=0 if authority == shape.root else shape.node_of[authority],
+                    dialect=Dialect.LOGIN,
+                    first_node_id=shape.first_node,
+                    role_perms=Map({"hub": ("auth.assist",)}),
+                    provisioned=tuple(
+                        Provisioned(child, shape.node_of[child], _secret(child), "hub") for child in children
+                    ),
+                ),
+            )
+        return tree.build(hubs)
+
+    def _drain(self, world: World) -> World:
+        while waiting := tree.waiting(world.network):
+            world = self._settle(world, tree.deliver(world.network, *waiting[0]))
+        return world
+
+    # What may happen
+
+    def events(self, world: World) -> Iterator[Event]:
+        left, op = world.left, self._next_op(world)
+        yield from self._arrivals(world)
+        for socket, hub, device in self._usable(world):
+            if left["reg"]:
+                yield "DeviceRegisters", socket, hub, device, op
+            if left["auth"]:
+                for number in sorted(world.got.get(device, frozenset())):
+                    yield "DeviceAuthenticates", socket, hub, device, number, op
+        yield from self._devices_go(world)
+        yield from self._links_change(world)
+        yield from self._hubs_act(world)
+
+    def _next_op(self, world: World) -> int:
+        return 1 + sum(self._budget[what] - world.left[what] for what in ("reg", "auth"))
+
+    def _arrivals(self, world: World) -> Iterator[Event]:
+        for connection in world.network.connections.values():
+            if connection.child in world.network.states and connection.child_open:
+                if connection.up:
+                    yield "FrameGoesUp", connection.child
+                if connection.down:
+                    yield "FrameGoesDown", connection.child
+
+    def _usable(self, world: World) -> Iterator[tuple[str, str, str]]:
+        where = {connection.child: connection.parent for connection in world.network.connections.values()}
+        for socket, hub, device in self._uses:
+            if where.get(socket, hub) == hub:
+                yield socket, hub, device
+
+    def _devices_go(self, world: World) -> Iterator[Event]:
+        for number, connection in world.network.connections.items():
+            if connection.child not in self._shape.sockets:
+                continue
+            session = world.network.states[connection.parent].links[number]
+            if session is not None and world.left["off"]:
+                yield "DeviceLeaves", connection.child, connection.parent
+            if world.left["gone"]:
+                yield "SocketBreaks", connection.child, connection.parent
+            if session is None and self._constants["Probing"]:
+                yield "DeviceProbes", connection.child, connection.parent
+
+    def _links_change(self, world: World) -> Iterator[Event]:
+        open_ends = {
+            connection.child: number
+            for number, connection in world.network.connections.items()
+            if connection.child_open
+        }
+        for child in self._children:
+            if child not in open_ends:
+                for port, owner in self._shape.owner.items():
+                    if owner == child and port not in world.ports.values():
+                        yield "HubReconnects", child, port
+            elif child in self._sites["DropAt"] and world.left["cut"]:
+                yield "HubLinkDrops", child
+                if self._constants["NoticeLate"]:
+                    yield "HubLinkDropsSilently", child
+        if self._constants["NoticeLate"]:
+            for number, connection in world.network.connections.items():
+                if not connection.child_open:
+                    yield "ParentNoticesLate", world.ports[number]
+
+    def _hubs_act(self, world: World) -> Iterator[Event]:
+        for hub in self._hubs:
+            if hub in self._sites["RestartAt"] and world.left["restart"]:
+                yield "HubRestarts", hub
+            if hub in self._sites["RevokeAt"] and world.left["rev"]:
+                for device in self._shape.devices:
+                    yield from (("OperatorRevokes", hub, device, number) for number in self._revocable(world, device))
+            if hub in self._sites["TimeoutAt"] and world.left["late"]:
+                for pending in world.network.states[hub].pending.values():
+                    if pending.purpose in _REQUESTS:
+                        yield "RequestTimesOut", hub, pending.trace_id
+
+    def _revocable(self, world: World, device: str) -> list[int]:
+        """The credentials that an operator may name; 0 is all of them."""
+        kinds = as_names(self._constants["RevokeKinds"])
+        one = sorted(world.got.get(device, frozenset())) if "one" in kinds else []
+        return [*([0] if "all" in kinds else []), *one]
+
+    # What happens then
+
+    def apply(self, world: World, event: Event) -> World:
+        match event:
+            case ("FrameGoesUp" | "FrameGoesDown" as name, str(child)):
+                way = Way.UP if name == "FrameGoesUp" else Way.DOWN
+                return self._settle(world, tree.deliver(world.network, _connected(world, child), way))
+            case ("DeviceRegisters", str(socket), str(hub), str(device), int(op)):
+                return self._request(_spend(world, "reg"), socket, hub, Register(device), op)
+            case ("DeviceAuthenticates", str(socket), str(hub), str(device), int(number), int(op)):
+                request = Authenticate(device, tree.credential(number))
+                return self._request(_spend(world, "auth"), socket, hub, request, op)
+            case ("DeviceLeaves", str(socket), str(hub)):
+                return self._leave(_spend(world, "off"), socket, hub)
+            case ("SocketBreaks", str(socket), _):
+                return self._break(_spend(world, "gone"), _connected(world, socket), (Way.UP, Way.DOWN))
+            case ("DeviceProbes", str(socket), _):
+                return self._say(world, socket, Frame(Offline("")))
+            case ("HubLinkDrops", str(child)):
+                return self._break(_spend(world, "cut"), _connected(world, child), (Way.UP, Way.DOWN))
+            case ("HubLinkDropsSilently", str(child)):
+                return self._break(_spend(world, "cut"), _connected(world, child), (Way.DOWN,))
+            case ("ParentNoticesLate", str(port)):
+                number = next(number for number, known in world.ports.items() if known == port)
+                return self._settle(world, tree.deliver(world.network, number, Way.UP))
+            case ("HubReconnects", str(child), str(port)):
+                return self._connect(world, child, port)
+            case ("HubRestarts", str(hub)):
+                return self._restart(_spend(world, "restart"), hub)
+            case ("OperatorRevokes", str(hub), str(device), int(number)):
+                revoke = Revoke(device, 0, tree.credential(number) if number else "")
+                return self._settle(_spend(world, "rev"), tree.feed(world.network, hub, OperatorRevoke(revoke)))
+            case ("RequestTimesOut", str(hub), int(op)):
+                (msg_id,) = [
+                    msg_id
+                    for msg_id, pending in world.network.states[hub].pending.items()
+                    if pending.purpose in _REQUESTS and pending.trace_id == op
+                ]
+                return self._settle(_spend(world, "late"), tree.fire(world.network, hub, msg_id))
+        raise AssertionError(f"no such event: {event}")
+
+    def _connect(self, world: World, child: str, port: str, parent: str | None = None) -> World:
+        number = world.network.next_connection
+        network = tree.connect(world.network, child, parent)
+        return self._settle(evolve(world, ports=world.ports.set(number, port)), network)
+
+    def _request(self, world: World, socket: str, hub: str, body: Register | Authenticate, op: int) -> World:
+        if socket not in world.ports.values():
+            world = self._connect(world, socket, socket, hub)
+        asking = evolve(world, asked=world.asked.set(socket, world.asked.get(socket, frozenset()) | {op}))
+        return self._say(asking, socket, Frame(body, msg_id=op, trace_id=op))
+
+    def _say(self, world: World, socket: str, frame: Frame) -> World:
+        number = _connected(world, socket)
+        return self._settle(world, tree.deliver(tree.say(world.network, number, frame), number, Way.UP))
+
+    def _leave(self, world: World, socket: str, hub: str) -> World:
+        session = world.network.states[hub].links[_connected(world, socket)]
+        assert session is not None
+        return self._say(world, socket, Frame(Offline(session.device_id, session.node_id), source=session.node_id))
+
+    def _break(self, world: World, number: int, noticed: tuple[Way, ...]) -> World:
+        network = tree.drop(world.network, number)
+        for way in noticed:
+            network = tree.deliver(network, number, way)
+        return self._settle(world, network)
+
+    def _restart(self, world: World, hub: str) -> World:
+        """The hub's own ends are down first, then those of the others, except what was broken before."""
+        others = [
+            (number, Way.DOWN if connection.parent == hub else Way.UP)
+            for number, connection in world.network.connections.items()
+            if hub in (connection.child, connection.parent) and connection.child_open
+        ]
+        network = tree.restart(world.network, hub)
+        for number, way in others:
+            network = tree.deliver(network, number, way)
+        return self._settle(world, network)
+
+    # What it looks like afterwards
+
+    def _settle(self, world: World, network: Network) -> World:
+        """Devices read at once, what changes nothing is stripped, and the history goes on."""
+        for number, connection in network.connections.items():
+            if connection.child not in network.states:
+                while number in network.connections and network.connections[number].down:
+                    network = tree.deliver(network, number, Way.DOWN)
+        got, asked, received = world.got, world.asked, []
+        for socket, frames in network.inboxes.items():
+            for frame in frames:
+                answer = frame.body
+                assert isinstance(answer, Answer)
+                if answer.action not in (Action.REGISTER, Action.AUTHENTICATE):
+                    continue
+                received.append((socket, frame))
+                asked = asked.set(socket, asked[socket] - {frame.msg_id})
+                if answer.action is Action.REGISTER and answer.reason is Reason.OK:
+                    known = got.get(answer.device_id, frozenset())
+                    got = got.set(answer.device_id, known | {number_of(answer.credential)})
+        ports = world.ports
+        for number, port in world.ports.items():
+            if number not in network.connections:
+                ports = ports.delete(number)
+                asked = asked.set(port, frozenset())
+        network = evolve(
+            strip(self._shape, network), inboxes=Map(), last=(), revoked=frozenset(), admitted=Map(), direct=Map()
+        )
+        given = world.given
+        if network.fresh > len(given) + 1:
+            given = (*given, _owner(network, tree.credential(network.fresh - 1)))
+        after = World(network, world.left, ports, got, given, asked, (), tuple(received))
+        return evolve(after, state=self._abstract(world, after))
+
+    def state(self, world: World) -> State:
+        return world.state
+
+    def answers(self, world: World) -> list[Value]:
+        found: list[Value] = []
+        for socket, frame in world.received:
+            assert isinstance(frame.body, Answer)
+            found.append(record(to=socket, m=answer_value(frame.body, frame.msg_id)))
+        return found
+
+    def expected_answers(self, act: Value) -> list[Value]:
+        found: list[Value] = []
+        for sent in as_records(as_record(act)["log"]):
+            message = as_record(sent["m"])
+            if sent["to"] in self._shape.sockets and message["t"] in ("regAns", "authAns"):
+                found.append(record(to=sent["to"], m=sent["m"]))
+        return found
+
+    def _abstract(self, before: World, world: World) -> State:
+        """The state of HubAuth.tla; hubs that are as before are taken from there."""
+        shape, network, intern = self._shape, world.network, self.table.intern
+        parts: list[Value] = []
+        for name in self._hubs:
+            hub = network.states[name]
+            if before.state and hub is before.network.states[name]:
+                parts.append(before.state[len(parts)])
+            else:
+                parts.append(intern(hub_value(shape, hub, name, world.ports)))
+        live = {
+            connection.child: (number, connection)
+            for number, connection in network.connections.items()
+            if connection.child_open
+        }
+        for way in ("up", "down"):
+            for child in self._children:
+                parts.append(intern(queue_value(network, live[child][1], way)) if child in live else ())
+        uplink = {child: world.ports[live[child][0]] if child in live else "" for child in self._children}
+        parts += [
+            intern(function(uplink)),
+            intern(world.given),
+            intern(_sets(world.asked, shape.sockets)),
+            intern(_sets(world.got, shape.devices)),
+            intern(function(world.left)),
+        ]
+        return tuple(parts)
+
+
+def _sets(known: Map[str, frozenset[int]], names: tuple[str, ...]) -> Value:
+    return function({name: known.get(name, frozenset()) for name in names})
+
+
+def _spend(world: World, what: str) -> World:
+    assert world.left[what] > 0
+    return evolve(world, left=world.left.set(what, world.left[what] - 1))
+
+
+def _connected(world: World, child: str) -> int:
+    """The connection that a child holds open."""
+    return next(
+        number
+        for number, connection in world.network.connections.items()
+        if connection.child == child and connection.child_open
+    )
+
+
+def _secret(name: str) -> str:
+    return f"h-{name:0>41}"
+
+
+def _owner(network: Network, issued: str) -> str:
+    """To whom the newest credential was issued: it is stored, or on its way."""
+    for state in network.states.values():
+        for device_id, entry in state.whitelist.items():
+            if entry.credential == issued:
+                return device_id
+    for connection in network.connections.values():
+        for item in (*connection.up, *connection.down):
+            if isinstance(item, Frame) and isinstance(item.body, Answer) and item.body.credential == issued:
+                return item.body.device_id
+    raise AssertionError("a credential that nobody got")

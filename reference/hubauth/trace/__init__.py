@@ -1,0 +1,1 @@
+"""The log of one hub as rows: format, recording, replay, explanation."""

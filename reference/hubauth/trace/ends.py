@@ -1,0 +1,93 @@
+"""Both ends of every connection between two recorded hubs: what one received is what the other sent."""
+
+from collections import deque
+from collections.abc import Container
+from hashlib import blake2b
+
+from attrs import define, field
+
+from hubauth.core.inputs import PARENT
+from hubauth.trace.compare import show_event
+from hubauth.trace.events import Event, Kind
+from hubauth.trace.verdicts import Outcome, Verdict
+
+
+@define
+class _Way:
+    """One direction of a connection: what one end has seen and the other not yet."""
+
+    sent: deque[tuple[bytes, Event]] = field(factory=deque)
+    received: deque[tuple[bytes, Event]] = field(factory=deque)
+    broken: bool = False
+
+
+class Ends:
+    """Feed it the rows of all hubs, each hub's in order; hubs may come one after the other or mixed.
+
+    It keeps what only one end has seen so far, so it is for traces that fit one machine.
+    """
+
+    def __init__(self) -> None:
+        self._ways: dict[tuple[str, str, bool], _Way] = {}
+        self._below: dict[tuple[str, str], str] = {}
+        """Connection -> the hub at its lower end, if that is recorded."""
+        self._above: dict[tuple[str, str], str] = {}
+        self._found: dict[tuple[str, str], Verdict] = {}
+
+    def feed(self, event: Event) -> None:
+        if not event.connection:
+            return
+        if event.kind is Kind.LINK_UP:
+            (self._below if event.link == PARENT else self._above)[event.trace, event.connection] = event.hub
+        elif event.kind in (Kind.FRAME_IN, Kind.FRAME_OUT):
+            is_sent = event.kind is Kind.FRAME_OUT
+            way = self._ways.setdefault((event.trace, event.connection, is_sent == (event.link == PARENT)), _Way())
+            (way.sent if is_sent else way.received).append((_digest(event), event))
+            if way.sent and way.received and not way.broken:
+                self._compare(way)
+
+    def _compare(self, way: _Way) -> None:
+        sent, received = way.sent.popleft(), way.received.popleft()
+        if sent[0] != received[0]:
+            way.broken = True
+            self._note(received[1], show_event(sent[1]))
+
+    def verdicts(self, damaged: Container[str] = ()) -> list[Verdict]:
+        """Every connection on which something else arrived than was sent. Frames under way at the end are no matter.
+
+        What a damaged log of one hub says about a connection proves nothing.
+        """
+        both = self._below.keys() & self._above.keys()
+        for (trace, connection, _), way in self._ways.items():
+            if way.received and not way.broken and (trace, connection) in both:
+                self._note(way.received[0][1], "nothing more")
+        self._ways.clear()
+        return [
+            verdict
+            for key, verdict in self._found.items()
+            if self._below[key] not in damaged and self._above[key] not in damaged
+        ]
+
+    def _note(self, event: Event, expected: str) -> None:
+        self._found.setdefault((event.trace, event.connection), _wrong(event, expected, show_event(event)))
+
+
+def _digest(event: Event) -> bytes:
+    """What of a frame is the same at both ends."""
+    header = (event.header, event.major, event.sub_proto, event.flags, event.msg_id, event.source, event.target)
+    rest = (event.trace_id, event.hop_limit, event.timestamp)
+    return blake2b(repr(header + rest).encode() + event.payload, digest_size=8).digest()
+
+
+def _wrong(event: Event, expected: str, seen: str) -> Verdict:
+    return Verdict(
+        outcome=Outcome.VIOLATES,
+        trace=event.trace,
+        hub=event.hub,
+        events=1,
+        sequence=event.sequence,
+        rule="TRACE-4",
+        expected=expected,
+        seen=seen,
+        leads=(event,),
+    )

@@ -1,0 +1,151 @@
+"""Whole traces on one machine: every hub replayed, and both ends of every connection compared."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from attrs import field, frozen
+
+from hubauth.core.policy import Policy
+from hubauth.trace.ends import Ends
+from hubauth.trace.events import Checkpoint, TraceError
+from hubauth.trace.facts import Fact
+from hubauth.trace.replay import Replay, Seal, seal_of
+from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events
+from hubauth.trace.verdicts import Outcome, Verdict
+
+Hub = tuple[str, str]
+"""Trace and hub."""
+
+
+@frozen
+class Judgement:
+    """What is to be said of some traces."""
+
+    verdicts: tuple[Verdict, ...]
+    unreadable: tuple[str, ...]
+    """What could not be read, and why; the hubs concerned have a verdict as far as they are known."""
+    rules: Counter[str] = field(factory=Counter, eq=False)
+    facts: dict[Hub, list[Fact]] = field(factory=dict, repr=False)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of all together; without any hub nothing can be told."""
+        outcomes = {verdict.outcome for verdict in self.verdicts}
+        if Outcome.VIOLATES in outcomes:
+            return Outcome.VIOLATES
+        if outcomes == {Outcome.CONFORMS} and not self.unreadable:
+            return Outcome.CONFORMS
+        return Outcome.CANNOT_TELL
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms; 1 violates, or cannot tell; 4 something cannot be read, or there is nothing to judge."""
+        if self.outcome is Outcome.VIOLATES:
+            return 1
+        if self.unreadable or not self.verdicts:
+            return 4
+        return 0 if self.outcome is Outcome.CONFORMS else 1
+
+    @property
+    def worst(self) -> Verdict | None:
+        """The verdict to look at first."""
+        rank = {Outcome.VIOLATES: 0, Outcome.CANNOT_TELL: 1, Outcome.CONFORMS: 2}
+        return min(self.verdicts, key=lambda verdict: rank[verdict.outcome], default=None)
+
+
+def judge(
+    paths: Iterable[Path],
+    policies: Callable[[str], Policy | None] = lambda _hub: None,
+    progress: Callable[[int], None] = lambda _rows: None,
+) -> Judgement:
+    """Replay everything in ``paths``. ``policies`` knows the policy of hubs whose traces do not name it.
+
+    Raises TraceError if there is nothing to read at all.
+    """
+    verdicts: list[Verdict] = []
+    unreadable: list[str] = []
+    rules: Counter[str] = Counter()
+    facts: dict[Hub, list[Fact]] = {}
+    for path in paths:
+        reading = _Reading(path, policies)
+        reading.run(progress)
+        verdicts += reading.verdicts()
+        unreadable += reading.unreadable
+        for hub, replay in reading.replays.items():
+            rules.update(replay.rules)
+            facts[hub] = replay.take_facts()
+    return Judgement(tuple(verdicts), tuple(unreadable), rules, facts)
+
+
+class _Reading:
+    """One path."""
+
+    def __init__(self, path: Path, policies: Callable[[str], Policy | None]) -> None:
+        self._path, self._policies = path, policies
+        self._files = events_files(path)
+        self.unreadable: list[str] = []
+        self._begins: dict[Hub, Checkpoint] = {}
+        """The first checkpoint of each hub: a trace may begin in the middle of a hub's life."""
+        self._seals: dict[Hub, dict[int, Seal]] | None = None if path.is_file() else self._read_seals()
+        self._ends = Ends()
+        self.replays: dict[Hub, Replay] = {}
+        self._cut: dict[Hub, str] = {}
+
+    def _read_seals(self) -> dict[Hub, dict[int, Seal]]:
+        seals: dict[Hub, dict[int, Seal]] = {}
+        for file in checkpoint_files(self._path):
+            try:
+                for checkpoint in read_checkpoints(file):
+                    hub = (checkpoint.trace, checkpoint.hub)
+                    seals.setdefault(hub, {})[checkpoint.sequence] = seal_of(checkpoint)
+                    if checkpoint.sequence == 0:
+                        self._begins[hub] = checkpoint
+            except TraceError as problem:
+                self.unreadable.append(str(problem))
+        return seals
+
+    def run(self, progress: Callable[[int], None]) -> None:
+        rows = 0
+        for file in self._files:
+            hub: Hub | None = None
+            try:
+                for event in read_events(file):
+                    hub = (event.trace, event.hub)
+                    replay = self.replays.get(hub)
+                    if replay is None:
+                        seals = None if self._seals is None else self._seals.get(hub, {})
+                        replay = self.replays[hub] = Replay(self._policies(event.hub), seals, self._begins.get(hub))
+                    replay.feed(event)
+                    self._ends.feed(event)
+                    rows += 1
+                    if not rows % 10_000:
+                        progress(rows)
+            except TraceError as problem:
+                self.unreadable.append(str(problem))
+                if hub is not None:
+                    self._cut[hub] = str(problem)
+        progress(rows)
+
+    def verdicts(self) -> list[Verdict]:
+        replayed = {hub: replay.finish() for hub, replay in self.replays.items()}
+        damaged = {name for (_, name), verdict in replayed.items() if verdict.rule in ("TRACE-1", "TRACE-2", "TRACE-5")}
+        damaged |= {name for _, name in self._cut}
+        found = {(verdict.trace, verdict.hub): verdict for verdict in self._ends.verdicts(damaged)}
+        verdicts = []
+        for hub, replay in self.replays.items():
+            verdict = replayed[hub]
+            if verdict.outcome is Outcome.CONFORMS:
+                verdict = found.get(hub, verdict)
+            if verdict.outcome is Outcome.CONFORMS and hub in self._cut:
+                trace, name = hub
+                verdict = Verdict(
+                    outcome=Outcome.CANNOT_TELL,
+                    trace=trace,
+                    hub=name,
+                    events=replay.events,
+                    rule="TRACE-5",
+                    missing=self._cut[hub],
+                )
+            verdicts.append(verdict)
+        return verdicts

@@ -1,0 +1,130 @@
+"""Rows as Parquet, for scale. Needs pyarrow, which nothing else of the package does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hubauth.trace.events import Checkpoint, Event, Kind, TraceError
+from hubauth.trace.jsonl import check_version
+
+ROWS = 64 * 1024
+"""Rows that are read together."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("trace", pa.string(), nullable=False),
+        pa.field("hub", pa.string(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("link", pa.int64(), nullable=True),
+        pa.field("connection", pa.string(), nullable=False),
+        pa.field("peer", pa.string(), nullable=False),
+        pa.field("header", pa.int32(), nullable=False),
+        pa.field("major", pa.int32(), nullable=False),
+        pa.field("sub_proto", pa.int32(), nullable=False),
+        pa.field("flags", pa.int32(), nullable=False),
+        pa.field("msg_id", pa.int64(), nullable=False),
+        pa.field("source", pa.int64(), nullable=False),
+        pa.field("target", pa.int64(), nullable=False),
+        pa.field("trace_id", pa.int64(), nullable=False),
+        pa.field("hop_limit", pa.int32(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+"""One column per field of ``Event``, in its order."""
+
+CHECKPOINT_SCHEMA = pa.schema(
+    [
+        pa.field("trace", pa.string(), nullable=False),
+        pa.field("hub", pa.string(), nullable=False),
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("digest", pa.string(), nullable=False),
+        pa.field("policy", pa.binary(), nullable=False),
+        pa.field("state", pa.binary(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+
+_KINDS = {kind.value: kind for kind in Kind}
+_KIND_AT = SCHEMA.get_field_index("kind")
+_MAJOR_AT = SCHEMA.get_field_index("major")
+_VERSION_AT = SCHEMA.get_field_index("version")
+
+
+def batch_of(events: list[Event]) -> Any:
+    """Rows as a record batch."""
+    columns = [[getattr(event, name) for event in events] for name in SCHEMA.names]
+    columns[_KIND_AT] = [kind.value for kind in columns[_KIND_AT]]
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def events_of(batch: Any) -> list[Event]:
+    """The rows of a record batch with these columns, in any order of columns. Raises TraceError."""
+    try:
+        columns = [batch.column(name).to_pylist() for name in SCHEMA.names]
+        columns[_KIND_AT] = [_KINDS[name] for name in columns[_KIND_AT]]
+    except KeyError as problem:
+        raise TraceError(f"no trace: column or kind {problem}") from problem
+    for version in set(columns[_VERSION_AT]):
+        check_version(version)
+    if not set(columns[_MAJOR_AT]) <= {0, 1, 2, 3}:
+        raise TraceError("major must be 0 to 3")
+    return list(map(Event, *columns))
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The rows of a file, one row group at a time. Raises TraceError."""
+    for batch in _batches(path):
+        yield from events_of(batch)
+
+
+def read_checkpoints(path: Path) -> Iterator[Checkpoint]:
+    """Likewise for a file of checkpoints, a few at a time: states are large."""
+    for batch in _batches(path, 16):
+        try:
+            columns = [batch.column(name).to_pylist() for name in CHECKPOINT_SCHEMA.names]
+        except KeyError as problem:
+            raise TraceError(f"{path}: no checkpoints: column {problem}") from problem
+        yield from map(Checkpoint, *columns)
+
+
+class EventWriter:
+    """A file that grows by a row group with every call."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
+
+    def write(self, events: list[Event]) -> None:
+        self._writer.write_batch(batch_of(events))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class CheckpointWriter:
+    """Likewise for checkpoints."""
+
+    def __init__(self, path: Path) -> None:
+        self._writer = pq.ParquetWriter(path, CHECKPOINT_SCHEMA, compression="zstd")
+
+    def write(self, checkpoints: list[Checkpoint]) -> None:
+        columns = [[getattr(row, name) for row in checkpoints] for name in CHECKPOINT_SCHEMA.names]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, CHECKPOINT_SCHEMA, strict=True)]
+        self._writer.write_batch(pa.record_batch(arrays, schema=CHECKPOINT_SCHEMA))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _batches(path: Path, rows: int = ROWS) -> Iterator[Any]:
+    try:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=rows)
+    except (OSError, pa.ArrowException) as problem:
+        raise TraceError(f"{path} is not readable as Parquet: {problem}") from problem

@@ -1,0 +1,295 @@
+"""One hub's rows through the core: what it did must be what the rules say.
+
+A fold over rows in sequence order that keeps the hub's state, the rows of the step under way, and a short memory of
+what came before. Where rows are in the order in which the hub handled them, a step's outputs follow its cause; where
+they are only in the order in which somebody saw them, ``hubauth.trace.search`` finds an order that explains them.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from hubauth.core.canonical import decode_state, digest_of
+from hubauth.core.indexes import initial_state
+from hubauth.core.model import State
+from hubauth.core.policy import Policy
+from hubauth.trace.aliases import bind_all
+from hubauth.trace.compare import Difference, find_difference, visible
+from hubauth.trace.events import OUTPUTS, Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.trace.facts import Fact
+from hubauth.trace.policies import decode_policy, encode_policy
+from hubauth.trace.reasons import Found
+from hubauth.trace.search import Search
+from hubauth.trace.taking import Situation, take
+from hubauth.trace.verdicts import Outcome, Verdict
+
+REMEMBERED = 64
+"""Rows kept to show what led to a violation."""
+SHOWN = 12
+
+
+@frozen
+class Seal:
+    """What a checkpoint says, without the state itself."""
+
+    digest: str
+    policy: bytes
+
+
+def seal_of(checkpoint: Checkpoint) -> Seal:
+    """What a checkpoint really holds, whatever digest it claims; a damaged one has no digest at all."""
+    try:
+        policy = decode_policy(checkpoint.policy)
+        state = decode_state(policy, checkpoint.state)
+    except ValueError:
+        return Seal("", checkpoint.policy)
+    digest = digest_of(state).hex()
+    return Seal(digest if digest == checkpoint.digest else "", encode_policy(policy))
+
+
+class Replay:
+    """Feed it every row of one hub in order, then ask for the verdict.
+
+    ``policy`` is needed only where the trace does not name it. ``checkpoints`` are compared where the rows
+    mark one. ``begins`` is the state of a hub whose trace does not begin with its life: it has to be believed.
+    After the first thing that is wrong, further rows change nothing.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        checkpoints: Mapping[int, Seal] | None = None,
+        begins: Checkpoint | None = None,
+    ) -> None:
+        self._given = policy
+        self._checkpoints = checkpoints
+        self._begins = begins
+        self._next: int | None = None
+        self._cause: Event | None = None
+        self._outputs: list[Event] = []
+        self._recent: deque[Event] = deque(maxlen=REMEMBERED)
+        self._ended = False
+        self._decided: Verdict | None = None
+        self._place = ("", "")
+        self._situation: Situation | None = None
+        self._search: Search | None = None
+        self._facts: list[Fact] = []
+        self.events = 0
+        self.rules: Counter[str] = Counter()
+        """Rule -> in how many steps it decided."""
+
+    @classmethod
+    def resume(cls, checkpoint: Checkpoint, checkpoints: Mapping[int, Seal] | None = None) -> "Replay":
+        """Begin at the row that a checkpoint marks. Raises ValueError if it is damaged."""
+        replay = cls(None, checkpoints)
+        replay._next = checkpoint.sequence
+        replay._place = (checkpoint.trace, checkpoint.hub)
+        policy = decode_policy(checkpoint.policy)
+        replay._situation = Situation(policy, decode_state(policy, checkpoint.state))
+        return replay
+
+    @property
+    def state(self) -> State | None:
+        """After the last complete step; None before the first row."""
+        return self._situation.state if self._situation is not None else None
+
+    @property
+    def policy(self) -> Policy | None:
+        """In force after the last complete step."""
+        return self._situation.policy if self._situation is not None else None
+
+    # Rows
+
+    def feed(self, event: Event) -> None:
+        """Take the next row."""
+        self.events += 1
+        if self._decided is not None:
+            return
+        if event.sequence != self._next:
+            self._check_sequence(event)
+            if self._decided is not None:
+                return
+        self._next = event.sequence + 1
+        self._recent.append(event)
+        if self._search is not None:
+            self._look(self._search.feed(event))
+            return
+        if event.kind in OUTPUTS:
+            if self._cause is None:
+                self._violate_without_cause(event)
+            self._outputs.append(event)
+            return
+        if self._cause is not None:
+            self._settle()
+            if self._decided is not None:
+                return
+        if event.kind is Kind.START:
+            self._start(event)
+        elif event.kind is Kind.CHECKPOINT:
+            self._compare_checkpoint(event)
+        elif event.kind is Kind.END:
+            self._ended = True
+        else:
+            self._ended = False
+            self._cause = event
+
+    def finish(self) -> Verdict:
+        """The verdict, after the last row."""
+        if self._decided is None and self._search is not None:
+            self._look(self._search.finish())
+            self._facts += self._search.facts
+            self.rules.update(self._search.rules)
+        if self._decided is None and self._cause is not None:
+            self._settle(last=True)
+        if self._decided is None and self._situation is None and self._search is None:
+            return self._verdict(Outcome.CANNOT_TELL, missing="any row at all")
+        return self._decided or self._verdict(Outcome.CONFORMS)
+
+    def take_facts(self) -> list[Fact]:
+        """The facts since they were taken last."""
+        facts, self._facts = self._facts, []
+        return facts
+
+    def seal(self) -> Seal:
+        """The state and policy as a checkpoint here would have to hold them. Settles the step under way."""
+        if self._cause is not None and self._decided is None:
+            self._settle()
+        assert self._situation is not None
+        return _seal(self._situation)
+
+    # Rows that are no steps
+
+    def _check_sequence(self, event: Event) -> None:
+        if self._next is None:
+            self._place = (event.trace, event.hub)
+            if event.kind is not Kind.START:
+                self._decide(
+                    Outcome.CANNOT_TELL, event, rule="TRACE-2", missing=f"everything before row {event.sequence}"
+                )
+        elif event.sequence < self._next:
+            seen = f"row {event.sequence} after row {self._next - 1}"
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-1", seen=seen, missing="the order of the rows")
+        else:
+            last = event.sequence - 1
+            rows = f"row {last}" if last == self._next else f"rows {self._next} to {last}"
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-1", missing=rows)
+
+    def _start(self, event: Event) -> None:
+        try:
+            opening = decode_opening(event.payload)
+            policy = opening.read_policy() or self._given
+        except (TraceError, ValueError) as problem:
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-5", seen=str(problem), missing="a readable start row")
+            return
+        if policy is None:
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-2", missing="the policy of the hub")
+        elif self._situation is None:
+            self._begin(event, opening, policy)
+        else:
+            self._begin_again(event, opening, policy)
+
+    def _begin(self, event: Event, opening: Opening, policy: Policy) -> None:
+        state = initial_state(policy)
+        if opening.state:
+            begins = self._begins
+            if begins is None or begins.sequence != event.sequence or seal_of(begins).digest != opening.state:
+                missing = f"the checkpoint of row {event.sequence}: the hub begins with a state that no row leads to"
+                self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
+                return
+            state = decode_state(policy, begins.state)
+        self._situation = Situation(policy, state)
+        if opening.order is Order.OBSERVED:
+            self._search = Search(self._situation)
+
+    def _begin_again(self, event: Event, opening: Opening, policy: Policy) -> None:
+        assert self._situation is not None
+        begun = Seal(opening.state or digest_of(initial_state(policy)).hex(), encode_policy(policy))
+        if begun == _seal(self._situation):
+            return
+        seen = "the hub begins again with another state than it had"
+        if self._ended:
+            self._decide(Outcome.VIOLATES, event, rule="TRACE-3", expected="the state before it stopped", seen=seen)
+        else:
+            missing = "what happened between the last row and the new start"
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", seen=seen, missing=missing)
+
+    def _compare_checkpoint(self, event: Event) -> None:
+        if self._checkpoints is None or self._situation is None:
+            return
+        kept, here = self._checkpoints.get(event.sequence), _seal(self._situation)
+        if kept is None:
+            missing = f"the checkpoint of row {event.sequence}"
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
+        elif kept != here:
+            seen = f"a state with digest {kept.digest or 'that is not its own'}"
+            expected = f"a state with digest {here.digest}"
+            self._decide(Outcome.VIOLATES, event, rule="TRACE-3", expected=expected, seen=seen)
+
+    # Steps
+
+    def _settle(self, *, last: bool = False) -> None:
+        """The step under way is complete: let the core take it, and compare."""
+        event, seen, before = self._cause, self._outputs, self._situation
+        assert event is not None and before is not None
+        self._cause, self._outputs = None, []
+        try:
+            taken = take(before, event, seen)
+        except TraceError as problem:
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-5", seen=str(problem), missing="a readable row")
+            return
+        done, after = taken.done, taken.after
+        expected = visible(done.outputs)
+        difference = taken.wrong or find_difference(before.codec, expected, seen, done.rules)
+        if difference is None and expected:
+            aliases = bind_all(after.aliases, expected, seen, done.state)
+            if isinstance(aliases, Difference):
+                difference = aliases
+            elif aliases is not after.aliases:
+                after = evolve(after, aliases=aliases)
+        if difference is not None:
+            cut = last and not self._ended and len(seen) < len(expected)
+            self._report(event, difference, done.rules, "the end of the trace" if cut else "")
+            return
+        self.rules.update(done.rules)
+        self._facts += taken.facts
+        self._situation = after
+
+    # Verdicts
+
+    def _look(self, found: Found | None) -> None:
+        """Whether a search has come to an end."""
+        if found is not None:
+            self._report(found.event, found.difference, found.rules, missing=found.missing)
+
+    def _violate_without_cause(self, event: Event) -> None:
+        """Nothing has happened since the last step that could explain this output."""
+        self._decide(Outcome.VIOLATES, event, rule="TRACE-2", expected="a cause before what the hub does", seen="none")
+
+    def _report(self, event: Event, difference: Difference, cited: tuple[str, ...], missing: str) -> None:
+        self._decide(
+            Outcome.CANNOT_TELL if missing else Outcome.VIOLATES,
+            event,
+            rule=difference.rule,
+            rules=cited,
+            expected=difference.expected,
+            seen=difference.seen,
+            missing=missing,
+        )
+
+    def _decide(self, outcome: Outcome, event: Event, **why: object) -> None:
+        self._decided = self._verdict(outcome, sequence=event.sequence, leads=self._leads(event), **why)
+
+    def _leads(self, event: Event) -> tuple[Event, ...]:
+        """The last rows of the same link and of the step itself."""
+        recent = [other for other in self._recent if other.sequence >= event.sequence or other.link == event.link]
+        before = [other for other in recent if other.sequence < event.sequence][-SHOWN:]
+        return (*before, *(other for other in recent if other.sequence >= event.sequence))
+
+    def _verdict(self, outcome: Outcome, **why: object) -> Verdict:
+        trace, hub = self._place
+        return Verdict(outcome=outcome, trace=trace, hub=hub, events=self.events, **why)  # type: ignore[arg-type]
+
+
+def _seal(situation: Situation) -> Seal:
+    return Seal(digest_of(situation.state).hex(), encode_policy(situation.policy))

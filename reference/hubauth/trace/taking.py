@@ -1,0 +1,136 @@
+"""A row through the core: what the hub chose freely is taken from what it was seen to do."""
+
+from collections.abc import Iterable
+
+from attrs import evolve, field, frozen
+from immutables import Map
+
+from hubauth.core.credentials import is_well_formed
+from hubauth.core.inputs import Input, PolicyChanged, Received, TimerFired
+from hubauth.core.messages import Answer, AssistRegister, Reason, Register
+from hubauth.core.model import State
+from hubauth.core.outputs import Note, NoteKind, Send
+from hubauth.core.policy import Policy
+from hubauth.core.step import step
+from hubauth.core.transition import Step
+from hubauth.trace.aliases import Aliases
+from hubauth.trace.compare import Difference
+from hubauth.trace.events import Event, Kind, frame_of, input_of
+from hubauth.trace.facts import Fact, FactKind, facts_of, proof_of
+from hubauth.wire.dialects import CODECS
+from hubauth.wire.dialects.codec import Codec
+
+UNKNOWN_CREDENTIAL = "0" * 43
+"""Stands for a credential that was issued but never seen."""
+_REGISTERING = (Register, AssistRegister)
+
+
+@frozen
+class Situation:
+    """A hub between two rows."""
+
+    policy: Policy
+    state: State
+    aliases: Aliases = field(factory=Aliases)
+    issued: Map[str, bool] = field(factory=Map, repr=False)
+    """Proofs of the credentials it has issued so far."""
+
+    @property
+    def codec(self) -> Codec:
+        return CODECS[self.policy.dialect]
+
+
+@frozen
+class Taken:
+    """A step that a row stands for."""
+
+    done: Step
+    after: Situation
+    facts: tuple[Fact, ...]
+    wrong: Difference | None = None
+    """A free choice that is not free after all."""
+    skips: bool = False
+    """Node ids were left out to arrive at the one that was seen."""
+
+
+def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
+    """Let the core take a row. ``seen`` is where to look for what the hub chose. Raises TraceError."""
+    happened = input_of(event, before.codec)
+    answer: Answer | None = None
+    if isinstance(happened, Received) and isinstance(happened.frame.body, _REGISTERING):
+        answer = _answer_in(seen, event, before.codec)
+        credential = answer.credential if answer is not None else ""
+        happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
+    happened, aliases = before.aliases.translate(happened)
+    if aliases is not before.aliases:
+        before = evolve(before, aliases=aliases)
+    return _advance(before, event.sequence, happened, answer)
+
+
+def take_timer(before: Situation, sequence: int, timer: int) -> Taken:
+    """Let one of the core's own timers run out."""
+    return _advance(before, sequence, TimerFired(timer), None)
+
+
+def _advance(before: Situation, sequence: int, happened: Input, answer: Answer | None) -> Taken:
+    done = step(before.policy, before.state, happened)
+    skips = False
+    if answer is not None and "REG-2" in done.rules:
+        expected, done = done, _with_node_id(before, happened, done, answer.node_id)
+        skips = done is not expected
+    facts = tuple(facts_of(sequence, done.changes, done.rules)) if done.changes else ()
+    policy = before.policy
+    if isinstance(happened, PolicyChanged) and not any(map(_is_refusal, done.outputs)):
+        policy = happened.policy
+    after = Situation(policy, done.state, before.aliases, before.issued)
+    if answer is None or not isinstance(happened, Received):
+        return Taken(done, after, facts)
+    wrong, after, issued = _check_issued(after, sequence, happened, done, answer)
+    return Taken(done, after, facts + issued, wrong, skips)
+
+
+def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec) -> Answer | None:
+    """The success that a registration was answered with."""
+    for event in seen:
+        if event.link == cause.link and event.msg_id == cause.msg_id and event.kind is Kind.FRAME_OUT:
+            body = frame_of(event, codec).body
+            if isinstance(body, Answer) and body.reason is Reason.OK and body.node_id:
+                return body
+    return None
+
+
+def _with_node_id(before: Situation, happened: Input, done: Step, node_id: int) -> Step:
+    """Node ids increase, but need not do so by one: skip to the one that was seen."""
+    if node_id <= max(before.state.next_node_id, before.policy.first_node_id):
+        return done
+    return step(before.policy, evolve(before.state, next_node_id=node_id), happened)
+
+
+def _check_issued(
+    after: Situation, sequence: int, received: Received, done: Step, answer: Answer
+) -> tuple[Difference | None, Situation, tuple[Fact, ...]]:
+    """A credential is free, but it must be a new one of the right form."""
+    body, fresh = received.frame.body, answer.credential
+    assert isinstance(body, _REGISTERING)
+    if "REG-4" not in done.rules or not fresh:
+        return None, after, ()
+    if not is_well_formed(fresh):
+        return Difference("REG-4", "a credential of 43 characters of base64url", fresh), after, ()
+    issued = next((sent for sent in _answers(done) if sent.credential == fresh), None)
+    if issued is None:
+        return None, after, ()
+    proof = proof_of(fresh)
+    if proof in after.issued:
+        rule = "REG-9" if "REG-9" in done.rules else "REG-4"
+        return Difference(rule, "a credential that was never issued before", fresh), after, ()
+    fact = Fact(sequence, FactKind.ISSUED, body.device_id, issued.node_id, proof)
+    return None, evolve(after, issued=after.issued.set(proof, True)), (fact,)
+
+
+def _answers(done: Step) -> list[Answer]:
+    sent = [output.frame.body for output in done.outputs if isinstance(output, Send)]
+    return [body for body in sent if isinstance(body, Answer)]
+
+
+def _is_refusal(output: object) -> bool:
+    return isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED

@@ -1,0 +1,202 @@
+"""Replay in one process beside Spark on one and two cores, over many hubs and over one hot hub.
+
+``python -m tests.bench.spark [EVENTS ...]``, 1,000,000 and 10,000,000 unless said otherwise. Traces are generated once
+and kept in ``build/bench/traces``. Starting Spark is not counted: each session judges a small trace first.
+"""
+
+import argparse
+import gc
+import io
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+from pyspark.sql import SparkSession
+
+from hubauth.spark.results import Summary
+from hubauth.spark.run import run_job
+from hubauth.spark.session import open_session
+from hubauth.trace.generate import Blueprint, generate
+from hubauth.trace.judge import judge
+from hubauth.trace.storage import TraceWriter
+from hubauth.trace.verdicts import Outcome
+from tests.bench.report import BENCH, save, show
+
+EVENTS = (1_000_000, 10_000_000)
+GOAL_MANY, GOAL_HOT, GOAL_GROWTH, GOAL_RATE = 1.6, 1.5, 11, 100_000
+WARM_UP = Blueprint(8, 50, 20_000, 9, trace="warm-up", checkpoint_events=5_000)
+SHAPES = {"many hubs": (64, 5_000), "one hot hub": (1, 2_000)}
+"""Hubs and devices."""
+
+
+@frozen
+class Run:
+    """One measurement."""
+
+    shape: str
+    events: int
+    way: str
+    cores: int
+    seconds: float
+    replay_seconds: float
+    megabytes: float
+    """The largest Python process that replayed."""
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds
+
+
+def trace_of(shape: str, events: int) -> Path:
+    """The trace to be judged, generated if it is not there yet."""
+    directory = BENCH / "traces" / f"{shape.replace(' ', '-')}-{events}"
+    if not directory.exists():
+        print(f"generating {events:,} events, {shape} ...", file=sys.stderr, flush=True)
+        hubs, devices = SHAPES[shape]
+        unfinished = directory.with_name(f"{directory.name}.unfinished-{time.time_ns()}")
+        blueprint = Blueprint(hubs, devices, events, 1, checkpoint_events=events // 40, trace=directory.name)
+        with TraceWriter(unfinished, "parquet") as writer:
+            generate(blueprint, writer.event, writer.checkpoint)
+        unfinished.rename(directory)
+    return directory
+
+
+def alone(shape: str, events: int) -> Run:
+    """In this process, without Spark."""
+    directory = trace_of(shape, events)
+    gc.collect()
+    begun = time.monotonic()
+    with largest_process() as largest:
+        judgement = judge([directory])
+    seconds = time.monotonic() - begun
+    assert judgement.outcome is Outcome.CONFORMS, judgement.worst
+    rows = sum(verdict.events for verdict in judgement.verdicts)
+    return Run(shape, rows, "one process", 1, seconds, seconds, largest[0])
+
+
+def on_spark(spark: SparkSession, cores: int, shape: str, events: int) -> Run:
+    directory = trace_of(shape, events)
+    begun = time.monotonic()
+    with largest_process() as largest:
+        summary = judged(spark, directory)
+    seconds = time.monotonic() - begun
+    assert summary.outcome is Outcome.CONFORMS, summary.not_conforming
+    return Run(shape, summary.rows, "Spark", cores, seconds, summary.rows / summary.rows_per_second, largest[0])
+
+
+def judged(spark: SparkSession, directory: Path) -> Summary:
+    with tempfile.TemporaryDirectory() as report:
+        return run_job(spark, str(directory.resolve()), report, io.StringIO())
+
+
+@contextmanager
+def largest_process() -> Iterator[list[float]]:
+    """The largest resident size, in megabytes, of a Python process of ours while the block runs."""
+    largest, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            largest[0] = max(largest[0], *sizes())
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield largest
+    finally:
+        done.set()
+        watching.join()
+
+
+def sizes() -> Iterator[float]:
+    """Of the workers of PySpark, or of this process if there are none."""
+    yield 0.0
+    workers = [path for path in Path("/proc").glob("[0-9]*") if b"pyspark.daemon" in _read(path / "cmdline")]
+    for path in workers or [Path("/proc/self")]:
+        pages = _read(path / "statm").split()
+        if len(pages) > 1:
+            yield int(pages[1]) * 4096 / 1e6
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def measure(events: Sequence[int]) -> list[Run]:
+    runs = [alone(shape, size) for size in events for shape in SHAPES]
+    for cores in (1, 2):
+        with tempfile.TemporaryDirectory() as directory:
+            with TraceWriter(Path(directory) / "warm-up", "parquet") as writer:
+                generate(WARM_UP, writer.event, writer.checkpoint)
+            with open_session(f"local[{cores}]", Path(directory) / "log", {}) as spark:
+                judged(spark, Path(directory) / "warm-up")
+                for size in events:
+                    for shape in SHAPES:
+                        print(f"Spark, {cores} cores, {size:,} events, {shape} ...", file=sys.stderr, flush=True)
+                        runs.append(on_spark(spark, cores, shape, size))
+    return runs
+
+
+def compare(runs: list[Run]) -> list[list[str]]:
+    """Each goal, and what was reached."""
+    reached = {(run.shape, run.events, run.way, run.cores): run for run in runs}
+    rows = []
+    for (shape, events, way, cores), run in reached.items():
+        plain = reached[shape, events, "one process", 1]
+        if way == "Spark" and cores == 2:
+            goal = GOAL_MANY if shape == "many hubs" else GOAL_HOT
+            name = f"{shape}, {events:,}: 2 cores against one process"
+            rows.append([name, f"{plain.seconds / run.seconds:.2f} x", f"at least {goal} x"])
+        small = min(
+            (other for other in runs if (other.shape, other.way, other.cores) == (shape, way, cores)), key=_size
+        )
+        if run is not small:
+            name = f"{shape}, {way}, {cores} cores: time for {run.events / small.events:.1f} x the events"
+            goal_text = f"at most {GOAL_GROWTH * run.events / small.events / 10:.1f} x"
+            rows.append([name, f"{run.seconds / small.seconds:.1f} x", goal_text])
+            name = f"{shape}, {way}, {cores} cores: memory for {run.events / small.events:.1f} x the events"
+            rows.append([name, f"{run.megabytes / small.megabytes:.2f} x", "flat"])
+    best = max(run.events / run.replay_seconds / run.cores for run in runs)
+    return [*rows, ["events/s per core, replay alone, best", f"{best:,.0f}", f"at least {GOAL_RATE:,}"]]
+
+
+def _size(run: Run) -> int:
+    return run.events
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description="Replay beside Spark.")
+    parser.add_argument("events", type=int, nargs="*", default=EVENTS, help="sizes of the traces")
+    runs = measure(parser.parse_args(arguments).events)
+    show(
+        "Replay of recorded traces, decoding and comparison included",
+        ["way", "events", "cores", "s", "events/s", "replay alone, s", "events/s per core", "MB"],
+        [
+            [
+                f"{run.shape}, {run.way}",
+                f"{run.events:,}",
+                str(run.cores),
+                f"{run.seconds:.1f}",
+                f"{run.rate:,.0f}",
+                f"{run.replay_seconds:.1f}",
+                f"{run.events / run.replay_seconds / run.cores:,.0f}",
+                f"{run.megabytes:.0f}",
+            ]
+            for run in runs
+        ],
+    )
+    show("Goals", ["what", "reached", "goal"], compare(runs))
+    keys = ("shape", "events", "way", "cores", "seconds", "replay_seconds", "megabytes")
+    print(f"\nwrote {save('spark', {'runs': [{key: getattr(run, key) for key in keys} for run in runs]})}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

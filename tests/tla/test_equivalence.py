@@ -1,0 +1,69 @@
+"""The core and the models through TLC itself: small ones are equal, and a mistake on one side is told in words."""
+
+import pytest
+from attrs import evolve
+
+from hubauth.core import revoke
+from tools import equivalence, tlc
+from tools.equivalence import Row, check_graph, check_walks, gaps, table
+
+MODELS = {model.name: model for model in tlc.read_catalogue().models}
+EQUAL = Row("MCBelow", "graph", 1, 60_000, 100_000, 1.0)
+
+
+def test_a_graph_of_the_tree_is_equal() -> None:
+    row = check_graph(MODELS["MCLateNotice"])
+    assert row.complaint == ()
+    assert row.states > 600
+    assert {"HubLinkDropsSilently", "ParentNoticesLate"} <= {name for name, _ in row.actions}
+
+
+def test_a_mistake_in_the_model_is_told() -> None:
+    row = check_graph(MODELS["MCCutOff"], bug="SilentReturn")
+    assert "HubLinkDrops(A)" in row.complaint[1]
+    assert "FrameGoesDown(A) leads elsewhere:" in row.complaint
+    assert any("[dev |-> " in line and '"ann"' in line for line in row.complaint)
+
+
+def test_a_mistake_in_the_model_of_permissions_is_told() -> None:
+    row = check_graph(MODELS["MCPermsReturning"], bug="ReturnTellsNobody")
+    assert any(line.startswith("FrameGoesDown(mid) leads elsewhere") for line in row.complaint)
+
+
+def test_a_mistake_in_the_core_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revoke, "_cancel_authentications", lambda _t, _message: None)
+    row = check_graph(MODELS["MCCutOff"])
+    assert any(line.startswith(("OperatorRevokes", "Frame")) for line in row.complaint)
+
+
+@pytest.mark.parametrize(("name", "bug"), [("SimLateNotice", "NothingOwed"), ("SimPerms", "ReturnTellsNobody")])
+def test_walks_notice_a_mistake_both_ways(name: str, bug: str) -> None:
+    replayed, walked = check_walks(MODELS[name], bug, behaviours=20)
+    assert replayed.steps > 100 and walked.steps > 100
+    assert any("leads elsewhere" in line for line in replayed.complaint)
+    assert any("is no step of TLA+" in line for line in walked.complaint)
+    assert "The closest step that there is leads elsewhere:" in walked.complaint
+
+
+# What the runner makes of it
+
+
+def test_every_action_and_enough_states_must_be_compared() -> None:
+    assert "RequestTimesOut of MCTrees was never compared" in gaps([EQUAL])
+    assert f"only 10 states were compared, not {equivalence.ENOUGH:,}" in gaps([evolve(EQUAL, states=10)])
+    assert gaps([evolve(EQUAL, what="walks")]) == []
+
+
+def test_comparing_nothing_is_a_failure() -> None:
+    nothing = evolve(EQUAL, states=1, steps=0)
+    assert nothing.complaint == ("Nothing was compared.",)
+    assert "DIFFERENT" in table([nothing])
+    assert "equal" in table([EQUAL])
+
+
+def test_nothing_selected_is_a_failure() -> None:
+    assert equivalence.main(["graphs", "--only", "Nothing"]) == 1
+
+
+def test_every_kind_of_comparison_is_asked_for() -> None:
+    assert {model.equality for model in MODELS.values()} == {"", "graph", "walks"}

@@ -1,0 +1,111 @@
+"""The runner of the TLA+ models: it must notice every way in which a run proves less than it seems to."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from tools import tlc
+from tools.tlc import LIVENESS, Catalogue, Model, Outcome, checked_by, gaps, judge, read_outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+RIGHT = Model("MCTwoLevels", "MCTrees", "ci", "")
+BUG = Model("BugNothingOwed", "MCTrees", "bug", "", "RevokedStaysOut")
+LIVE = Model("BugOrderReannounces", "MCTrees", "bug", "", "MessagesDrain")
+EXPLORED = Outcome(0, distinct=10, depth=3)
+
+
+def test_the_catalogue_has_no_gaps() -> None:
+    assert gaps(tlc.read_catalogue()) == []
+
+
+def test_every_kind_is_there() -> None:
+    catalogue = tlc.read_catalogue()
+    assert {model.kind for model in catalogue.models} == set(tlc.KINDS)
+    assert {model.name for model in tlc.select(catalogue, "ci", "")} >= {"MCTwoLevels", "BugNothingOwed"}
+    assert all(model.kind == "bug" for model in tlc.select(catalogue, "bugs", ""))
+    assert tlc.select(catalogue, "bugs", "MCTwoLevels") == []
+
+
+def test_each_switch_is_used_by_a_variant_and_each_variant_has_a_switch() -> None:
+    for module, trees in (("HubAuth", "MCTrees"), ("HubPerms", "MCPermsTrees")):
+        text = (tlc.TLA / f"{module}.tla").read_text()
+        switches = set(re.findall(r'Bug [=#] "(\w+)"', text))
+        variants = [model for model in tlc.read_catalogue().models if model.kind == "bug" and model.module == trees]
+        named = {re.search(r'Bug = "(\w+)"', model.config.read_text())[1] for model in variants}  # type: ignore[index]
+        assert named == switches
+
+
+def test_rules_that_the_models_name_exist() -> None:
+    known = {rule["id"] for rule in tomllib.loads((ROOT / "spec" / "rules.toml").read_text())["rule"]}
+    for path in [*tlc.TLA.glob("*.tla"), *tlc.TLA.glob("*.cfg")]:
+        named = set(re.findall(r"\b(?:FRAME|TRUST|AUTHY|REG|AUTH|BIND|OFF|REV|PERM|LINK|TIME)-\d+", path.read_text()))
+        assert named <= known, f"{path.name}: {named - known}"
+
+
+def test_gaps_are_seen() -> None:
+    catalogue = tlc.read_catalogue()
+    without = [model for model in catalogue.models if model.violates != "NoLockOut"]
+    assert "no variant breaks NoLockOut" in gaps(evolve(catalogue, models=tuple(without)))
+    assert "no model checks Unheard" in gaps(evolve(catalogue, invariants=("Unheard",)))
+    assert "BugNothingOwed.cfg is in no run" in gaps(Catalogue((), (RIGHT,)))
+    assert "BugNothingOwed.cfg does not check NoLockOut" in gaps(Catalogue((), (evolve(BUG, violates="NoLockOut"),)))
+    assert "Missing.cfg does not exist" in gaps(Catalogue((), (evolve(RIGHT, name="Missing"),)))
+    assert "MCTwoLevels is listed twice" in gaps(Catalogue((), (RIGHT, RIGHT)))
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome", "complaint"),
+    [
+        (RIGHT, EXPLORED, ""),
+        (RIGHT, Outcome(0), "no states"),
+        (RIGHT, evolve(EXPLORED, queued=1), "not explored to the end"),
+        (RIGHT, evolve(EXPLORED, exit_code=12, violated=("NoLockOut",)), "violates NoLockOut"),
+        (RIGHT, evolve(EXPLORED, exit_code=75, errors=("Error: x",)), "TLC ended with 75"),
+        (BUG, evolve(EXPLORED, exit_code=12, violated=("RevokedStaysOut",)), ""),
+        (BUG, EXPLORED, "but passes"),
+        (BUG, evolve(EXPLORED, exit_code=12, violated=("NoLockOut",)), "but violates NoLockOut"),
+        (BUG, evolve(EXPLORED, exit_code=75, errors=("Error: x",)), "but violates Error: x"),
+        (LIVE, evolve(EXPLORED, exit_code=13, violated=("NoLockOut",)), "but violates NoLockOut"),
+        (LIVE, evolve(EXPLORED, exit_code=13, violated=(LIVENESS,)), ""),
+    ],
+)
+def test_judgement(model: Model, outcome: Outcome, complaint: str) -> None:
+    assert complaint in judge(model, outcome)
+    assert bool(complaint) == bool(judge(model, outcome))
+
+
+def test_reading_what_tlc_says() -> None:
+    outcome = read_outcome(
+        12,
+        [
+            "Error: Invariant NoLockOut is violated.",
+            "Error: The behavior up to this point is:",
+            "1,234 states generated, 567 distinct states found, 8 states left on queue.",
+            "The depth of the complete state graph search is 25.",
+        ],
+    )
+    assert (outcome.distinct, outcome.queued, outcome.depth) == (567, 8, 25)
+    assert outcome.violated == ("NoLockOut",)
+    assert read_outcome(13, ["Error: Action property X is violated."]).violated == ("X",)
+    assert read_outcome(13, ["Error: Temporal properties were violated."]).violated == (LIVENESS,)
+    assert tlc.progress(
+        "Progress(9) at x: 5 states generated, 2,064 distinct states found (1 ds/min), 8 states left on queue."
+    ) == ("depth 9, 2,064 distinct states, 8 in the queue")
+
+
+def test_what_a_configuration_checks() -> None:
+    assert checked_by("SPECIFICATION Spec\nINVARIANTS\n  A B \\* not C\nPROPERTY D\nCONSTANT E = 1") == ["A", "B", "D"]
+
+
+def test_tlc_runs_and_refutes() -> None:
+    result = tlc.run(BUG, 1)
+    assert result.complaint == ""
+    assert result.outcome.distinct > 0
+    assert "BugNothingOwed" in tlc.table([result])
+
+
+def test_nothing_selected_is_a_failure() -> None:
+    assert tlc.main(["ci", "--only", "Nothing"]) == 1

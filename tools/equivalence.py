@@ -1,0 +1,300 @@
+"""Compare the Python core with the TLA+ models: ``python -m tools.equivalence [graphs|walks] [--only NAME]``.
+
+``tla/models.toml`` says which models are compared, and how. ``graphs``: the core's reachable graph with TLC's, state by
+state and step by step. ``walks``: TLC's simulated behaviours of larger models are replayed by the core, and random
+behaviours of the core are checked by TLC. Any difference is a failure, and so is a comparison of nothing.
+``tla/ABSTRACTION.md`` says what is compared with what.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from model_tests.equivalence import perms_machine, tree_machine
+from model_tests.equivalence.constants import as_record
+from model_tests.equivalence.graph import compare_graphs, read_dump
+from model_tests.equivalence.machine import Machine, Table, compare
+from model_tests.equivalence.report import CHANGE, side_by_side, told, told_path
+from model_tests.equivalence.values import Value, parse_after
+from model_tests.equivalence.walks import Walk, random_walk, read_behaviour, replay, walk_module
+from tools import tlc
+from tools.tlc import Model
+
+WORK = tlc.HERE / "build" / "equivalence"
+ENOUGH = 50_000
+"""States that the graphs must have together."""
+
+BEHAVIOURS = 40
+"""Walks of each model and each direction."""
+LENGTH = 100
+"""Steps of a walk, unless nothing more can happen."""
+SEED = 20
+
+AnyMachine: TypeAlias = Machine[Any]
+_MACHINES = {"MCTrees": tree_machine, "MCPermsTrees": perms_machine}
+
+
+@frozen
+class Row:
+    """What was compared, and what came of it."""
+
+    model: str
+    what: str
+    behaviours: int
+    states: int
+    steps: int
+    seconds: float
+    actions: tuple[tuple[str, int], ...] = ()
+    difference: tuple[str, ...] = ()
+
+    @property
+    def complaint(self) -> tuple[str, ...]:
+        return self.difference or (() if self.steps else ("Nothing was compared.",))
+
+
+# TLC
+
+
+def _prepare(model: Model, what: str, bug: str = "") -> Path:
+    """An empty folder with the model's configuration, without what it checks, and a module that shows its constants."""
+    folder = WORK / f"{model.name}{bug}-{what}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    constants, _, rest = model.config.read_text().partition("SPECIFICATION")
+    if bug:
+        constants = constants.replace('Bug = ""', f'Bug = "{bug}"')
+    (folder / "constants").write_text(constants)
+    (folder / "checks").write_text(rest[rest.index("INVARIANTS") :])
+    shown = ", ".join(f"{name} |-> {name}" for name in _MACHINES[model.module].CONSTANTS)
+    (folder / "Shown.tla").write_text(
+        f"---- MODULE Shown ----\nEXTENDS {model.module}\n"
+        f'ShownInit == PrintT("constants") /\\ PrintT([{shown}]) /\\ Init\nEvaluated == vars = vars\n====\n'
+    )
+    return folder
+
+
+def _tlc(folder: Path, module: str, config: str, *options: str, recording: bool = True) -> tuple[int, str]:
+    """Run TLC in a folder; its exit code, and what it said."""
+    constants = (folder / "constants").read_text()
+    if not recording:
+        constants = constants.replace("Recording = TRUE", "Recording = FALSE")
+    (folder / f"{module}.cfg").write_text(constants + config)
+    command = [*tlc.start_tlc("3g", 1, folder / "meta"), *options, "-config", f"{module}.cfg", f"{module}.tla"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    shutil.rmtree(folder / "meta", ignore_errors=True)
+    (folder / f"{module}.log").write_text(done.stdout + done.stderr)
+    return done.returncode, done.stdout
+
+
+def _failure(code: int, said: str) -> tuple[str, ...]:
+    return (f"TLC ended with {code}:", *said.splitlines()[-20:])
+
+
+def _machine(model: Model, said: str) -> AnyMachine:
+    constants: dict[str, Value] = as_record(parse_after('"constants"\n', said))
+    if model.module == "MCTrees":
+        return tree_machine.TreeMachine(constants, Table())
+    return perms_machine.PermsMachine(constants, Table())
+
+
+# Graphs
+
+
+def check_graph(model: Model, bug: str = "") -> Row:
+    """Compare the whole graph of a model, or of a variant of it with a mistake, with the core's."""
+    started = time.monotonic()
+    folder = _prepare(model, "graph", bug)
+    dump = ("-deadlock", "-dump", "dot,actionlabels", "graph.dot")
+    code, said = _tlc(folder, "Shown", "INIT ShownInit\nNEXT Next\nVIEW View\n", *dump, recording=False)
+    if code != 0:
+        return Row(model.name, "graph", 0, 0, 0, 0.0, difference=_failure(code, said))
+    machine = _machine(model, said)
+    try:
+        with (folder / "graph.dot").open() as lines:
+            graph = read_dump(machine, lines)
+    except ValueError as error:
+        return Row(model.name, "graph", 0, 0, 0, 0.0, difference=(f"TLC's graph cannot be used: {error}",))
+    (folder / "graph.dot").unlink()
+    found = compare_graphs(machine, graph)
+    actions = tuple(sorted(found.actions.items()))
+    seconds = time.monotonic() - started
+    return Row(model.name, "graph", 1, found.states, found.steps, seconds, actions, found.difference)
+
+
+# Walks
+
+
+def check_walks(model: Model, bug: str = "", behaviours: int = BEHAVIOURS) -> list[Row]:
+    """Random behaviours of a model, or of a variant of it with a mistake, both ways."""
+    folder = _prepare(model, "walks", bug)
+    (folder / "traces").mkdir()
+    started = time.monotonic()
+    options = ("-simulate", f"file=traces/walk,num={behaviours}", "-depth", str(LENGTH), "-seed", str(SEED))
+    # TLC simulates lazily and would write functions as the text that defines them; comparing a state makes it evaluate.
+    checks = "" if bug else (folder / "checks").read_text()
+    config = f"INIT ShownInit\nNEXT Next\nINVARIANT Evaluated\n{checks}"
+    code, said = _tlc(folder, "Shown", config, "-deadlock", *options)
+    if code != 0:
+        return [Row(model.name, "replay", 0, 0, 0, 0.0, difference=_failure(code, said))]
+    machine = _machine(model, said)
+    replayed = _replay(folder, model, machine, started)
+    return [replayed, _walk(folder, model, machine, behaviours)]
+
+
+def _replay(folder: Path, model: Model, machine: AnyMachine, started: float) -> Row:
+    """Let the core take the steps of the behaviours that TLC has simulated."""
+    behaviours = [read_behaviour(machine, path.read_text()) for path in sorted((folder / "traces").iterdir())]
+    shutil.rmtree(folder / "traces")
+    difference = next(filter(None, (replay(machine, behaviour) for behaviour in behaviours)), ())
+    states = {moment.state for behaviour in behaviours for moment in behaviour}
+    steps = sum(len(behaviour) - 1 for behaviour in behaviours)
+    seconds = time.monotonic() - started
+    return Row(model.name, "replay", len(behaviours), len(states), steps, seconds, difference=difference)
+
+
+def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> Row:
+    """Let TLC say whether random behaviours of the core are behaviours of the model."""
+    started = time.monotonic()
+    random = Random(SEED)
+    walks = [random_walk(machine, random, LENGTH) for _ in range(behaviours)]
+    difference = _refused(folder, model, machine, walks)
+    states = {state for walk in walks for state in walk.states}
+    steps = sum(len(walk.events) for walk in walks)
+    seconds = time.monotonic() - started
+    return Row(model.name, "walks", len(walks), len(states), steps, seconds, difference=difference)
+
+
+_WALK_CONFIG = "INIT WalkInit\nNEXT WalkNext\n"
+
+
+def _refused(folder: Path, model: Model, machine: AnyMachine, walks: Sequence[Walk]) -> tuple[str, ...]:
+    """The first step of a walk that TLC refuses; empty if it accepts all of them."""
+    (folder / "Walks.tla").write_text(walk_module(machine, model.module, walks))
+    code, said = _tlc(folder, "Walks", _WALK_CONFIG)
+    counts = re.findall(r"(\d+) distinct states found", said)
+    if code == 0 and counts and int(counts[-1]) >= sum(len(walk.states) for walk in walks):
+        return ()
+    if "Deadlock reached" not in said:
+        return _failure(code, said)
+    walk, at = (walks[_last(said, "walk") - 1], _last(said, "at"))
+    before, after, event = walk.states[at - 1], walk.states[at], walk.events[at - 1]
+    lines = told_path(list(walk.events[: at - 1]))
+    cut = Walk(walk.states[: at + 1], walk.events[:at])
+    (folder / "Walks.tla").write_text(walk_module(machine, model.module, [cut], free=True))
+    _tlc(folder, "Walks", _WALK_CONFIG, "-dump", "dot,actionlabels", "walks.dot", recording=False)
+    with (folder / "walks.dot").open() as dump:
+        allowed = {target for _, target in read_dump(machine, dump).steps[before]} - {before}
+    lines += [f"{told(event)} is no step of TLA+. It changes:", *side_by_side(machine.parts, before, after, CHANGE)]
+    if allowed:
+        closest = min(allowed, key=lambda target: len(compare(machine.parts, target, after)))
+        lines += ["The closest step that there is leads elsewhere:", *side_by_side(machine.parts, closest, after)]
+    return tuple(lines)
+
+
+def _last(said: str, variable: str) -> int:
+    return int(re.findall(rf"^/\\ {variable} = (\d+)$", said, flags=re.MULTILINE)[-1])
+
+
+# All together
+
+
+def _check(model: Model) -> list[Row]:
+    return [check_graph(model)] if model.equality == "graph" else check_walks(model)
+
+
+def run_all(models: Sequence[Model]) -> list[Row]:
+    """Side by side on all cores, the large ones first."""
+    ordered = sorted(models, key=lambda model: (model.equality, -model.states))
+    rows: list[Row] = []
+    with ProcessPoolExecutor(tlc.CORES) as pool:
+        for found in pool.map(_check, ordered):
+            for row in found:
+                tlc.say(f"{row.model}, {row.what}: {'DIFFERENT' if row.complaint else 'equal'}, {row.seconds:.0f} s")
+            rows += found
+    return rows
+
+
+def table(rows: Sequence[Row]) -> str:
+    """One line per comparison."""
+    width = max(len(row.model) for row in rows)
+    lines = [f"{'model':<{width}}  {'what':<6}  behaviours   states  transitions  seconds  verdict"]
+    for row in rows:
+        count = "all" if row.what == "graph" else str(row.behaviours)
+        verdict = "DIFFERENT" if row.complaint else "equal"
+        lines.append(
+            f"{row.model:<{width}}  {row.what:<6}  {count:>10}  {row.states:>7,}  {row.steps:>11,}  "
+            f"{row.seconds:>7.1f}  {verdict}"
+        )
+    return "\n".join(lines)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How much was compared in all."""
+
+    def total(what: str) -> tuple[int, int, int]:
+        chosen = [row for row in rows if row.what == what]
+        return (
+            sum(row.behaviours for row in chosen),
+            sum(row.states for row in chosen),
+            sum(row.steps for row in chosen),
+        )
+
+    (_, states, transitions), (replayed, _, taken), (walked, _, checked) = map(total, ("graph", "replay", "walks"))
+    return (
+        f"graphs: {states:,} states and {transitions:,} transitions compared; "
+        f"TLC's behaviours replayed in Python: {replayed:,} of {taken:,} steps; "
+        f"Python's checked by TLC: {walked:,} of {checked:,} steps"
+    )
+
+
+def gaps(rows: Sequence[Row]) -> list[str]:
+    """What a run over everything should have compared and did not."""
+    graphs = [row for row in rows if row.what == "graph"]
+    states = sum(row.states for row in graphs)
+    modules = {model.name: model.module for model in tlc.read_catalogue().models}
+    taken = {(modules[row.model], name) for row in graphs for name, _ in row.actions}
+    wanted = {(module, name) for module, machine in _MACHINES.items() for name in machine.ACTIONS}
+    found = [f"{name} of {module} was never compared" for module, name in sorted(wanted - taken)] if graphs else []
+    if graphs and states < ENOUGH:
+        found.append(f"only {states:,} states were compared, not {ENOUGH:,}")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.equivalence", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "what", nargs="?", choices=("graphs", "walks"), help="one kind of comparison; both if not given"
+    )
+    parser.add_argument("--only", default="", metavar="NAME", help="one model by its name")
+    options = parser.parse_args(arguments)
+    kinds = {"graphs": ("graph",), "walks": ("walks",), None: ("graph", "walks")}[options.what]
+    models = [
+        model for model in tlc.read_catalogue().models if model.equality in kinds and options.only in ("", model.name)
+    ]
+    if not models:
+        tlc.say("no models selected")
+        return 1
+    rows = run_all(models)
+    print(table(rows))
+    print(summary(rows))
+    for row in rows:
+        if row.complaint:
+            print("\n".join([f"\n{row.model}, {row.what}:", *row.complaint]))
+    missing = [] if options.only else gaps(rows)
+    for line in missing:
+        print(line)
+    return 1 if missing or any(row.complaint for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
