@@ -70,7 +70,7 @@ vectors: setup ## rewrite spec/vectors from the tests that assert them
 	$(PY) -m tools.vectors
 
 docs: setup ## the site, into build/site
-	$(VENV)/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 mutants: setup ## every mutant of the core's decisions, each of which a test must kill; rewrites spec/mutants.md
 	$(PY) -m tools.mutants --all
@@ -83,6 +83,9 @@ bench-core: setup ## cost of a step at 1,000 and at 1,000,000 devices
 
 bench-hub: setup ## a real hub over TCP beside a raw echo server
 	$(PY) -m tests.bench.hub
+
+bench-spark: setup ## replay on one process, on Spark over many hubs, and over one hot hub by checkpoints
+	$(PY) -m tests.bench.spark
 
 clean: ## remove everything that make created
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -50,7 +50,7 @@ def numbered(rows: Sequence[Event]) -> list[Event]:
     return [msgspec.structs.replace(event, sequence=at) for at, event in enumerate(rows)]
 
 
-def frame(kind: Kind, link: int, payload: bytes, **header: int) -> Event:
+def frame(kind: Kind, link: int, payload: bytes, **header: int | str) -> Event:
     """A row with a frame of SubProto 2; ``major`` is Cmd unless told otherwise."""
     event = Event("t", "hub", 0, kind, 1, link, header=1, major=3, sub_proto=2, payload=payload)
     return msgspec.structs.replace(event, **header)

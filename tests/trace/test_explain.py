@@ -77,6 +77,6 @@ def test_a_shrunken_trace_fails_in_the_same_way() -> None:
         small = shrink(rows)
         verdict = replayed(small)
         assert (verdict.outcome, verdict.rule) == (Outcome.VIOLATES, trace.plan.fault.rule)
-        assert len(small) <= 16 < len(rows)
+        assert len(small) <= 20 < len(rows)
         assert [event.sequence for event in small] == list(range(len(small)))
         assert shrink(small) == small

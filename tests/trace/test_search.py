@@ -68,7 +68,7 @@ def test_facts_and_rules_are_those_of_the_order_that_was_found() -> None:
 def test_what_a_hub_did_wrong_is_found_from_outside(fault: str, rule: str) -> None:
     trace = generated(fault)
     assert trace.plan is not None
-    verdict = verdict_of(seen_from_outside(trace.rows[trace.plan.hub], SOON))
+    verdict = verdict_of(seen_from_outside(trace.rows[trace.plan.hub], SOON // 3))
     assert (verdict.outcome, verdict.rule) == (Outcome.VIOLATES, rule)
 
 

@@ -263,7 +263,11 @@ def run_shrink(chosen: argparse.Namespace) -> int:
 def run_convert(chosen: argparse.Namespace) -> int:
     files = events_files(chosen.path)
     rows = checkpoints = 0
-    with TraceWriter(chosen.out, chosen.to) as writer:
+    try:
+        writer = TraceWriter(chosen.out, chosen.to)
+    except TraceError as problem:
+        raise CommandError(str(problem), "name a directory that does not exist yet") from None
+    with writer:
         for file in files:
             for event in read_events(file):
                 writer.event(event)

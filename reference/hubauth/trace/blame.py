@@ -71,6 +71,8 @@ def blame_for(body: Body, cited: tuple[str, ...], *, unexpected: bool = False) -
     preferred = _preferred(body)
     if unexpected and isinstance(body, Answer):
         preferred = _UNASKED.get(body.action, ()) + preferred
+    elif unexpected and isinstance(body, Revoke):
+        preferred = ("REV-3", "REV-2")
     return _first(preferred, cited)
 
 

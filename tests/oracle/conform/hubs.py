@@ -123,6 +123,8 @@ def in_thread(described: Described) -> Iterator[Address]:
         finally:
             ready.set()
         await box["stop"].wait()
+        for _ in range(20):
+            await asyncio.sleep(0)  # a connection that is just being accepted would be lost, and its socket with it
         await hub.stop()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))

@@ -57,7 +57,7 @@ def test_a_wrong_hub_is_found_and_the_sequence_is_short(
     name: str, rule: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "step", BROKEN[name].decide())
-    failure = explored(describe("root"), 1, 60).failure
+    failure = explored(describe("root"), 1, 40).failure
     assert failure is not None and failure.repeats
     assert failure.violated.differences[0].rule == rule
     assert len(failure.moves) <= most, failure.moves

@@ -5,7 +5,6 @@ each other although the hub keeps its state. Hypothesis makes the sequences; lea
 is all there is to shrink and every try costs a conversation with a live hub.
 """
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -21,7 +20,8 @@ from hubauth.oracle.conform.world import World
 
 _SHORTEST, _LONGEST = 12, 48
 _OFTEN = ("register", "authenticate", "answer", "hub announces")
-_SHRINKING_SECONDS = 40.0
+_TRIES = 200
+"""Sequences played in order to find a shorter one."""
 
 
 @frozen
@@ -74,12 +74,12 @@ class _Explorer:
     def shrink(self) -> None:
         """Leave moves out, many at once and then one by one, as long as the rest still fails."""
         assert self.failure is not None
-        deadline = time.monotonic() + _SHRINKING_SECONDS
+        last = self.sequences + _TRIES
         size = len(self.failure.moves)
         while size > 0:
             size = min(size, len(self.failure.moves))
             at = 0
-            while at < len(self.failure.moves) and time.monotonic() < deadline:
+            while at < len(self.failure.moves) and self.sequences < last:
                 moves = self.failure.moves
                 if not self._fails(moves[:at] + moves[at + size :]):
                     at += size
