@@ -107,7 +107,7 @@ def test_lines_are_rationed(log: io.StringIO) -> None:
 def test_counters_for_prometheus() -> None:
     async def story() -> None:
         async with running(config()) as hub:
-            endpoint = serve_metrics(Address("127.0.0.1", 0), hub)
+            endpoint = await serve_metrics(Address("127.0.0.1", 0), hub)
             async with DeviceClient(hub.address, "sensor") as device, peer(hub.address) as hostile:
                 await device.register()
                 await hostile.send(b"\xff" * 24)

@@ -6,6 +6,7 @@ import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable
+from errno import EISDIR
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import msgspec
 from attrs import frozen
 
 from hubauth.cli.problems import REFUSED, CommandError
-from hubauth.core.messages import CODES, Answer, ListRoles, PermsInvalidate, Reason, Revoke
+from hubauth.core.messages import CODES, MAX_NODE_ID, Answer, ListRoles, PermsInvalidate, Reason, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.shell.addresses import parse_address
 from hubauth.shell.client import DeviceClient, Options, Refused, Unavailable
 from hubauth.shell.tls import client_context
+from hubauth.wire.dialects.codec import NotInDialect
 from hubauth.wire.dialects.outcomes import WORDINGS
 from hubauth.wire.header import Version
 
@@ -48,9 +50,16 @@ class _Verb:
 
 
 async def _register(device: DeviceClient, chosen: argparse.Namespace) -> Answer:
+    if chosen.identity is not None:
+        # A credential that cannot be kept would be lost, and the one before it is void by then.
+        _save(chosen.identity, None)
     answer = await device.register()
     if chosen.identity is not None:
-        _save(chosen.identity, Identity(device.device_id, device.node_id, device.credential))
+        try:
+            _save(chosen.identity, Identity(device.device_id, device.node_id, device.credential))
+        except CommandError:
+            _show(chosen, answer)
+            raise
     return answer
 
 
@@ -79,16 +88,34 @@ async def _invalidate(device: DeviceClient, chosen: argparse.Namespace) -> None:
     await device.perms_invalidate(PermsInvalidate(tuple(chosen.nodes), chosen.reason, chosen.refresh))
 
 
+def _node(text: str) -> int:
+    """A node id, or 0 for none."""
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_NODE_ID:
+        raise argparse.ArgumentTypeError(f"not a node id: {text!a}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    """A time to wait."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 1e9:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!a}")
+    return seconds
+
+
 def _offline_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", default="", metavar="TEXT", help="said to the hubs above")
 
 
 def _get_perms_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("node", type=int, nargs="?", default=0, metavar="NODE", help="default: this device")
+    parser.add_argument("node", type=_node, nargs="?", default=0, metavar="NODE", help="default: this device")
 
 
 def _list_roles_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="only these")
+    parser.add_argument("nodes", type=_node, nargs="*", metavar="NODE", help="only these")
     parser.add_argument("--role", default="", metavar="NAME", help="only this role")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="rows to leave out")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="rows to show at most")
@@ -96,14 +123,14 @@ def _list_roles_grammar(parser: argparse.ArgumentParser) -> None:
 
 def _revoke_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("revoked", metavar="DEVICE", help="whose credential to revoke")
-    parser.add_argument("--node", type=int, default=0, metavar="NODE", help="only if this is its node id")
+    parser.add_argument("--node", type=_node, default=0, metavar="NODE", help="only if this is its node id")
     parser.add_argument("--revoked-credential", default="", metavar="SECRET", help="only if this is its credential")
-    parser.add_argument("--target", type=int, default=0, metavar="NODE", help="one hub; default: everywhere")
-    parser.add_argument("--wait", type=float, default=2.0, metavar="SECONDS", help="for an answer")
+    parser.add_argument("--target", type=_node, default=0, metavar="NODE", help="one hub; default: everywhere")
+    parser.add_argument("--wait", type=_seconds, default=2.0, metavar="SECONDS", help="for an answer")
 
 
 def _invalidate_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", type=int, nargs="*", metavar="NODE", help="default: all")
+    parser.add_argument("nodes", type=_node, nargs="*", metavar="NODE", help="default: all")
     parser.add_argument("--reason", default="", metavar="TEXT", help="said to the hubs below")
     parser.add_argument("--refresh", action="store_true", help="have the named nodes' permissions asked for again")
 
@@ -157,7 +184,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         parser.add_argument("--tls", action="store_true", help="connect by TLS")
         parser.add_argument("--ca", default="", metavar="FILE", help="certificates to trust")
         parser.add_argument("--server-name", default="", metavar="NAME", help="the name in the hub's certificate")
-        parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for an answer")
+        parser.add_argument("--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="for an answer")
         parser.add_argument("--json", action="store_true", help="for a machine to read")
         verb.grammar(parser)
 
@@ -174,6 +201,8 @@ def run(chosen: argparse.Namespace) -> int:
         address = parse_address(chosen.hub)
     except ValueError as problem:
         raise CommandError(f"--hub: {problem}") from None
+    if (chosen.ca or chosen.server_name) and not chosen.tls:
+        raise CommandError("--ca and --server-name need --tls", "without it the credential travels for all to read")
     if verb.name != "register" and not identity.credential and chosen.dialect != "flat":
         hint = f"set {CREDENTIAL_VARIABLE}, or name the --identity file that `hubauth device register` wrote"
         raise CommandError("no credential", hint)
@@ -198,6 +227,8 @@ def run(chosen: argparse.Namespace) -> int:
     except Refused as refused:
         _show(chosen, refused.answer)
         return REFUSED
+    except NotInDialect:
+        raise CommandError(f"the dialect {chosen.dialect} has no {verb.name}") from None
     except Unavailable as problem:
         raise CommandError(str(problem), f"is a hub listening at {address}, with this dialect and header?") from None
     if answer is None:
@@ -228,13 +259,23 @@ def _identity(chosen: argparse.Namespace) -> Identity:
     return identity
 
 
-def _save(path: Path, identity: Identity) -> None:
+def _save(path: Path, identity: Identity | None) -> None:
+    """Replace the file as a whole. None: only find out whether that can be done."""
     temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(identity))
-    temporary.rename(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            if identity is not None:
+                file.write(msgspec.json.encode(identity))
+        if identity is not None:
+            temporary.rename(path)
+        else:
+            temporary.unlink()
+    except OSError as problem:
+        raise CommandError(f"cannot write {path}: {problem.strerror}") from None
 
 
 def _show(chosen: argparse.Namespace, answer: Answer) -> None:

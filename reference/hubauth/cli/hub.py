@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from hubauth.cli.problems import CommandError
 from hubauth.cli.template import template
 from hubauth.shell.configuration import ConfigurationError, HubConfig, configure, load
 from hubauth.shell.hub import Hub
-from hubauth.shell.metrics import serve_metrics
+from hubauth.shell.metrics import Endpoint, serve_metrics
 from hubauth.shell.observe import say, set_up_logging
+from hubauth.shell.tls import check_tls
 from hubauth.trace.events import TraceError
 from hubauth.trace.rows import Recording
 
@@ -81,6 +83,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def write_configuration(chosen: argparse.Namespace) -> int:
     """``hubauth hub init``: never over an existing file; for its owner only, since credentials will be in it."""
     text = template(chosen.device_id, chosen.dialect, chosen.listen, chosen.parent, chosen.data_dir)
+    configure(tomllib.loads(text))
     try:
         descriptor = os.open(chosen.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -107,6 +110,7 @@ def run_hub(chosen: argparse.Namespace) -> int:
     """``hubauth hub``."""
     config = configuration(chosen)
     if chosen.check:
+        check_tls(config)
         print("the configuration is fine")
         return 0
     set_up_logging(config.log)
@@ -153,7 +157,7 @@ async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
     # Often a little instead of seldom a lot: what survives is state, and there is much of it.
     gc.set_threshold(10_000, 3, 10_000)
     gc.enable()
-    metrics = serve_metrics(config.metrics, hub) if config.metrics is not None else None
+    metrics = await _endpoint(config, hub)
     waits = [loop.create_task(event.wait()) for event in (stopping, hub.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for task in waits:
@@ -162,6 +166,16 @@ async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
         metrics.stop()
     await hub.stop()
     return 1 if hub.failed.is_set() else 0
+
+
+async def _endpoint(config: HubConfig, hub: Hub) -> Endpoint | None:
+    if config.metrics is None:
+        return None
+    try:
+        return await serve_metrics(config.metrics, hub)
+    except ConfigurationError:
+        await hub.stop()
+        raise
 
 
 def _reload(hub: Hub, chosen: argparse.Namespace) -> None:

@@ -42,8 +42,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Says what is wrong in one line, never by a traceback."""
-    given = sys.argv[1:] if arguments is None else arguments
+    given = sys.argv[1:] if arguments is None else list(arguments)
     as_json, usage = "--json" in given, "hubauth --help"
+    if not _is_text(given):
+        return _complain(as_json, "the arguments are not UTF-8", usage)
     try:
         chosen = parser().parse_args(given)
         usage = f"{chosen.command} --help"
@@ -64,7 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except OSError as problem:
+        return _complain(as_json, str(problem), usage)
     return code
+
+
+def _is_text(arguments: Sequence[str]) -> bool:
+    """Whether all of it can be written again: bytes that are no UTF-8 reach a program as half a character."""
+    try:
+        "".join(arguments).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _complain(as_json: bool, message: str, hint: str, code: int = 2) -> int:

@@ -3,9 +3,14 @@
 import argparse
 import json
 import secrets
+from collections.abc import Mapping
 
 from hubauth.cli.problems import CommandError
+from hubauth.cli.template import quoted
+from hubauth.core.keys import read_keys
 from hubauth.core.messages import MAX_NODE_ID
+from hubauth.core.policy import Policy
+from hubauth.shell.addresses import parse_address
 
 _EXAMPLES = """\
 examples:
@@ -35,6 +40,13 @@ def run(chosen: argparse.Namespace) -> int:
         raise CommandError(f"not a node id for a child hub: {chosen.node_id}", "1 is the root's; take 2 or more")
     if not 0 < len(chosen.device_id.encode()) <= 128:
         raise CommandError("the name must have 1 to 128 bytes")
+    if chosen.role not in read_keys({"auth.role_perms": f"{chosen.role}:auth.assist"}, Policy()).policy.role_perms:
+        raise CommandError(f"not the name of a role: {chosen.role!a}")
+    if chosen.parent:
+        try:
+            parse_address(chosen.parent)
+        except ValueError as problem:
+            raise CommandError(f"--parent: {problem}") from None
     credential = secrets.token_urlsafe(32)
     binding = {"device_id": chosen.device_id, "node_id": chosen.node_id, "credential": credential, "role": chosen.role}
     listed = {key: value for key, value in binding.items() if key != "credential"}
@@ -44,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     print("# In the configuration of the parent, which verifies it:\n")
     _table("[[provisioned]]", binding)
-    print(f'# and under [auth]: role_perms = "{chosen.role}:auth.assist"\n')
+    print(f"# and under [auth]: role_perms = {quoted(chosen.role + ':auth.assist')}\n")
     print("# In the configuration of the authority, if that is another hub:\n")
     _table("[[provisioned]]", listed)
     print("# In the configuration of the child hub itself:\n")
@@ -53,9 +65,8 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _table(name: str, values: dict[str, object]) -> None:
+def _table(name: str, values: Mapping[str, str | int]) -> None:
     print(name)
     for key, value in values.items():
-        # A JSON string is a TOML string too.
-        print(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+        print(f"{key} = {quoted(value)}")
     print()

@@ -1,13 +1,15 @@
 """The configuration that ``hubauth hub init`` writes."""
 
+import json
+
 TEMPLATE = """\
 # Configuration of one hub. What is commented out shows the default.
 
 [hub]
-device_id = "{device_id}"          # the hub's own name towards its parent
+device_id = {device_id}          # the hub's own name towards its parent
 # node_id = 0                 # 0: 1 for a root; a hub with a parent asks it once
 # credential = ""             # towards the parent, if provisioned (see `hubauth provision`)
-dialect = "{dialect}"              # auth, login or flat
+dialect = {dialect}              # auth, login or flat
 # first_node_id = 2           # where the authority starts to count
 # assist = "auth"             # auth, query or none: how a device that is not known here is admitted
 # reregister = "open"         # open or after_revoke
@@ -17,7 +19,7 @@ dialect = "{dialect}"              # auth, login or flat
 # close_on_revoke = true
 
 [listen]
-address = "{listen}"
+address = {listen}
 # header = "auto"             # 1, 2 or auto: as the first frame of each connection shows
 
 {parent}
@@ -31,7 +33,7 @@ role_perms = "hub:auth.assist;admin:auth.revoke,auth.perms_invalidate"
 # node_id = 1                 # who hands out node ids; not set: the parent, or this hub if there is none
 
 [storage]
-data_dir = "{data_dir}"
+data_dir = {data_dir}
 durability = "fsync"          # fsync; os: survives a crash of the hub, not of the machine; none
 # snapshot_records = 200000
 
@@ -70,7 +72,7 @@ durability = "fsync"          # fsync; os: survives a crash of the hub, not of t
 
 PARENT = """\
 [parent]
-address = "{address}"
+address = {address}
 # header = 1                  # 1 or 2
 # tls = false
 # ca = ""                     # file of certificates to trust
@@ -89,5 +91,16 @@ NO_PARENT = """\
 
 def template(device_id: str, dialect: str, listen: str, parent: str, data_dir: str) -> str:
     """A commented configuration."""
-    above = PARENT.format(address=parent) if parent else NO_PARENT
-    return TEMPLATE.format(device_id=device_id, dialect=dialect, listen=listen, parent=above, data_dir=data_dir)
+    above = PARENT.format(address=quoted(parent)) if parent else NO_PARENT
+    return TEMPLATE.format(
+        device_id=quoted(device_id),
+        dialect=quoted(dialect),
+        listen=quoted(listen),
+        parent=above,
+        data_dir=quoted(data_dir),
+    )
+
+
+def quoted(value: str | int) -> str:
+    """A value as TOML writes it: as JSON does, but for one character that TOML must have escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

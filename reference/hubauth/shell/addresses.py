@@ -22,6 +22,10 @@ def parse_address(text: str) -> Address:
         host = host[1:-1]
     elif ":" in host:
         raise ValueError(f"an IPv6 address needs brackets: {text!a}")
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise ValueError(f"not a host: {host!a}") from None
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError(f"not a port: {port!a}")
     return Address(host, int(port))

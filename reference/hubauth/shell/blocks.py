@@ -7,7 +7,6 @@ can be torn.
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct as Layout
 from zlib import crc32
@@ -99,16 +98,18 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_blocks(path: Path, kind: bytes, payloads: Iterator[bytes]) -> None:
-    """A whole file at once: written beside its place, synced, then renamed into it."""
+def begin_file(path: Path, kind: bytes, first: bytes) -> int:
+    """A new file with its first block, open for appending. Raises OSError: then there is no such file."""
     temporary = path.with_name(path.name + ".new")
     descriptor = create_file(temporary)
     try:
-        write_all(descriptor, kind)
-        for sequence, payload in enumerate(payloads):
-            write_all(descriptor, frame_block(sequence, payload))
+        write_all(descriptor, kind + frame_block(0, first))
         os.fsync(descriptor)
-    finally:
+        temporary.rename(path)
+        sync_directory(path.parent)
+    except BaseException:
         os.close(descriptor)
-    temporary.rename(path)
-    sync_directory(path.parent)
+        temporary.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        raise
+    return descriptor

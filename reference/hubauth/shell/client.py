@@ -207,9 +207,9 @@ class DeviceClient:
 
     def _begin(self, wire: Wire, body: Request, source: int, target: int = 0) -> tuple[int, "asyncio.Future[Answer]"]:
         msg_id = self._take_msg_id()
+        wire.send(Frame(body, Major.CMD, msg_id, source, target))
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[msg_id] = future
-        wire.send(Frame(body, Major.CMD, msg_id, source, target))
         return msg_id, future
 
     def _take_msg_id(self) -> int:
@@ -227,6 +227,9 @@ class DeviceClient:
         if self._on_frame is not None:
             self._on_frame(frame)
 
+    def _lost(self) -> None:
+        self._fail_waiting("the connection is gone")
+
     def _fail_waiting(self, why: str) -> None:
         for future in self._waiting.values():
             if not future.done():
@@ -237,7 +240,7 @@ class DeviceClient:
         pause = self._options.retry_first
         while True:
             try:
-                wire = await Wire.connect(self.address, self._options, self._received)
+                wire = await Wire.connect(self.address, self._options, self._received, self._lost)
             except (OSError, TimeoutError) as problem:
                 self.last_problem = problem
             else:
@@ -248,7 +251,7 @@ class DeviceClient:
                     await wire.lost.wait()
                 self._connected.clear()
                 await wire.close()
-                self._fail_waiting("the connection is gone")
+                self._lost()
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, self._options.retry_most)
 

@@ -10,6 +10,7 @@ import msgspec
 from attrs import frozen
 
 from hubauth.core.keys import read_keys
+from hubauth.core.messages import MAX_DEVICE_ID_BYTES
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.shell.addresses import Address, parse_address
 from hubauth.shell.settings import File, LimitsTable, ListenTable, LogTable, ParentTable, StorageTable, TlsTable
@@ -17,6 +18,7 @@ from hubauth.wire.header import Version
 
 _AT = re.compile(r"^(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_TYPES = re.compile(r"`([^`]*)`")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 
@@ -75,6 +77,8 @@ def merge(tables: dict[str, Any], overrides: Mapping[str, Mapping[str, Any]]) ->
 
 def configure(tables: Mapping[str, Any]) -> HubConfig:
     """The configuration that these tables describe. Raises ConfigurationError for the first thing that is wrong."""
+    for family in ("auth", "authority"):
+        _check_texts(family, tables.get(family))
     try:
         file = msgspec.convert(tables, File)
     except msgspec.ValidationError as problem:
@@ -101,6 +105,14 @@ def configure(tables: Mapping[str, Any]) -> HubConfig:
     )
 
 
+def _check_texts(family: str, table: object) -> None:
+    """The documents' keys are texts in a syntax of their own. msgspec would not say which key of a mapping it means."""
+    if isinstance(table, Mapping):
+        for name, value in table.items():
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise ConfigurationError(f"{family}.{name}", 'must be a text, such as "p1,p2" or "1:admin;2:node"')
+
+
 def _located(message: str) -> ConfigurationError:
     """msgspec's sentence as key and reason."""
     match = _AT.match(message)
@@ -110,7 +122,7 @@ def _located(message: str) -> ConfigurationError:
         field = pattern.search(reason)
         if field is not None:
             return ConfigurationError(".".join(filter(None, (path, field["name"]))), said)
-    reason = reason.replace("`", "").replace("Object", "table").replace("object", "table").replace("str", "text")
+    reason = _TYPES.sub(lambda types: types[1].replace("str", "text").replace("object", "table"), reason)
     return ConfigurationError(path, reason[:1].lower() + reason[1:])
 
 
@@ -122,6 +134,8 @@ def _address(key: str, text: str) -> Address:
 
 
 def _check_storage(file: File) -> None:
+    if "\0" in file.storage.data_dir:
+        raise ConfigurationError("storage.data_dir", "is no name of a directory")
     if file.storage.durability != "none" and not file.storage.data_dir:
         hint = 'name a directory of the hub\'s own, or say durability = "none": then a restart forgets everything'
         raise ConfigurationError("storage.data_dir", "is missing", hint)
@@ -139,8 +153,15 @@ def _check_tls(file: File) -> None:
         if not parent.tls and (parent.ca or parent.certificate or parent.server_name):
             raise ConfigurationError("parent.tls", "is not on, but its other keys are set")
     for key, name in files.items():
-        if name and not Path(name).is_file():
+        if name and not _is_file(name):
             raise ConfigurationError(key, f"no such file: {name}")
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:
+        return False
 
 
 def _policy(file: File) -> Policy:
@@ -170,8 +191,8 @@ def _provisioned(file: File) -> tuple[Provisioned, ...]:
     nodes: set[int] = set()
     for at, binding in enumerate(file.provisioned):
         key = f"provisioned[{at}]"
-        if len(binding.device_id.encode(errors="replace")) > 128:
-            raise ConfigurationError(f"{key}.device_id", "longer than 128 bytes")
+        if len(binding.device_id.encode(errors="replace")) > MAX_DEVICE_ID_BYTES:
+            raise ConfigurationError(f"{key}.device_id", f"longer than {MAX_DEVICE_ID_BYTES} bytes")
         if binding.device_id in devices:
             raise ConfigurationError(f"{key}.device_id", f"{binding.device_id!a} is provisioned twice")
         if binding.node_id in nodes or binding.node_id == file.hub.node_id:
@@ -187,8 +208,11 @@ def _provisioned(file: File) -> tuple[Provisioned, ...]:
 def _check_identity(file: File, policy: Policy) -> None:
     if policy.node_id in policy.provisioned_by_node:
         raise ConfigurationError("hub.node_id", f"node {policy.node_id} is provisioned for a device")
+    if len(policy.device_id.encode(errors="replace")) > MAX_DEVICE_ID_BYTES:
+        raise ConfigurationError("hub.device_id", f"longer than {MAX_DEVICE_ID_BYTES} bytes")
     for at, binding in enumerate(policy.provisioned):
-        if binding.role and policy.role_perms and binding.role not in policy.role_perms:
+        expected = bool(policy.role_perms) or (bool(binding.credential) and not policy.default_perms)
+        if binding.role and expected and binding.role not in policy.role_perms:
             reason = f"role {binding.role!a} has no permissions in auth.role_perms"
             raise ConfigurationError(f"provisioned[{at}].role", reason)
     if file.parent is not None and bool(file.hub.credential) and not file.hub.node_id:

@@ -10,6 +10,7 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from hubauth.core.inputs import PARENT, Link, LinkDown, LinkUp
@@ -21,6 +22,7 @@ from hubauth.wire.header import Refused, Version
 
 _HIGH_WATER = 64 * 1024
 _OVERLOAD_PAUSE = 0.005
+_OUTPUTS_OF_A_FRAME = 8
 _CLOSE = b""
 """In the place of a frame: close after what was put before. No frame is empty."""
 
@@ -39,6 +41,8 @@ class Connection(asyncio.Protocol):
         self._refused: Refused | None = None
         self._outgoing: list[bytes] = []
         self._sealed: list[bytes] = []
+        self._unreleased = 0
+        """Bytes that were put and not released."""
         self._congested = False
         self._reading = True
         self._working = False
@@ -49,6 +53,8 @@ class Connection(asyncio.Protocol):
         self.peer = self.connection = ""
         self.since = self.last_read = self._loop.time()
         self.unbound_since = self.since
+        self._frame_since: float | None = None
+        """When the frame that is not complete yet was begun, or could be read on."""
 
     # From asyncio
 
@@ -68,6 +74,10 @@ class Connection(asyncio.Protocol):
         if frames and isinstance(frames[-1], Refused):
             self._refused = cast(Refused, frames.pop())
         self._backlog.extend(cast(list[RawFrame], frames))
+        if not self._decoder.held:
+            self._frame_since = None
+        elif frames or self._frame_since is None:
+            self._frame_since = self.last_read
         if not self._working:
             self._work()
 
@@ -85,7 +95,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._congested = False
-        self._pace()
+        self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it was lost makes no difference
         self._transport = None
@@ -108,16 +118,14 @@ class Connection(asyncio.Protocol):
         """The connection is gone."""
 
     def _work(self) -> None:
-        """Handle a few frames; the rest in later turns, or when the journal has caught up."""
+        """Handle a few frames; the rest in later turns, or when journal or peer have caught up."""
         self._working = False
-        overloaded = self._engine.overloaded
-        if self._backlog and not overloaded:
+        if self._backlog and not self._engine.overloaded:
             self._handle_some()
         if self.closing_since is not None:
             self._backlog.clear()
         if self._backlog:
-            self._working = True
-            self._loop.call_later(_OVERLOAD_PAUSE if overloaded else 0, self._work)
+            self._go_on()
         elif self._refused is not None and self.closing_since is None:
             self._observer.event("refused", rule=self._refused.rule, detail=self._refused.detail, peer=self.peer)
             self._observer.count("refused", self._refused.rule)
@@ -127,13 +135,30 @@ class Connection(asyncio.Protocol):
         self._pace()
 
     def _handle_some(self) -> None:
-        for _ in range(min(len(self._backlog), self._limits.frames_per_turn)):
-            if self.closing_since is not None:
+        left = self._limits.frames_per_turn
+        while self._backlog and left > 0:
+            if self.closing_since is not None or self._is_held_back:
                 return
             if self.link is None:
                 self.become_link()
                 assert self.link is not None
-            self._engine.receive(self.link, self._backlog.popleft())
+            outputs = self._engine.receive(self.link, self._backlog.popleft())
+            # A broadcast to many is as much work as many frames.
+            left -= 1 + outputs // _OUTPUTS_OF_A_FRAME
+
+    def _go_on(self) -> None:
+        """Handle the rest in another turn, unless the peer must read first."""
+        if self._backlog and not self._working and not self._is_held_back:
+            self._working = True
+            self._loop.call_later(_OVERLOAD_PAUSE if self._engine.overloaded else 0, self._work)
+        self._pace()
+
+    @property
+    def _is_held_back(self) -> bool:
+        """Whether enough answers wait for this device already."""
+        if self._transport is None:
+            return False
+        return (self._congested or self._unreleased > _HIGH_WATER) and not self.is_hub
 
     def become_link(self) -> None:
         """Tell the core that this connection exists."""
@@ -151,10 +176,12 @@ class Connection(asyncio.Protocol):
 
         Two hubs that waited for each other to read would wait for ever; between them only the write limit counts.
         """
-        wanted = not self._working and not (self._congested and not self.is_hub)
+        wanted = not self._backlog and not self._is_held_back
         if wanted != self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = wanted
             if wanted:
+                if self._frame_since is not None:
+                    self._frame_since = self._loop.time()
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
@@ -169,8 +196,16 @@ class Connection(asyncio.Protocol):
     def congested(self) -> bool:
         return self._congested
 
+    @property
+    def crowded(self) -> bool:
+        transport = self._transport
+        if transport is None or not self.is_hub:
+            return False
+        return self._unreleased + transport.get_write_buffer_size() > self.write_limit() // 2
+
     def put(self, data: bytes) -> bool:
         self._outgoing.append(data)
+        self._unreleased += len(data)
         return len(self._outgoing) == 1
 
     def put_close(self) -> bool:
@@ -184,11 +219,13 @@ class Connection(asyncio.Protocol):
     def release(self) -> None:
         frames, self._sealed = self._sealed, []
         transport = self._transport
+        size = sum(map(len, frames))
+        self._unreleased -= size
         if transport is None or not frames:
             return
         closes = frames[-1] == _CLOSE
         transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
-        self._observer.count("bytes_sent", by=sum(map(len, frames)))
+        self._observer.count("bytes_sent", by=size)
         if closes:
             transport.close()
         elif transport.get_write_buffer_size() > self.write_limit():
@@ -196,6 +233,7 @@ class Connection(asyncio.Protocol):
             self.drop("slow_reader", at_once=True)
         elif self._ended:
             self.end_if_done()
+        self._go_on()
 
     def write_limit(self) -> int:
         """How many bytes may wait for this peer."""
@@ -238,9 +276,11 @@ class Connection(asyncio.Protocol):
         if self.closing_since is not None:
             if now - self.closing_since > limits.close_seconds:
                 self.abort()
-        elif self._ended:
+            return
+        if self._ended:
             self.end_if_done()
-        elif limits.frame_seconds and self._decoder.held and now - self.last_read > limits.frame_seconds:
+        begun = self._frame_since if self._reading else None
+        if limits.frame_seconds and begun is not None and now - begun > limits.frame_seconds:
             self.drop("frame_timeout")
         else:
             self.check_session(now)
@@ -325,7 +365,8 @@ class ParentConnection(Connection):
         self.gone.set()
 
     def _unlink(self) -> None:
-        self.was_present = self._engine.state.parent_present
+        if self.link is not None:
+            self.was_present = self._engine.state.parent_present
         super()._unlink()
 
     def _handle_some(self) -> None:
@@ -351,6 +392,12 @@ def keep_alive(sock: socket.socket | None, seconds: float) -> None:
     if sock is None or not seconds or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
     idle = max(int(seconds), 1)
+    # The peer may be gone already; that is no reason not to notice.
+    with suppress(OSError):
+        _set_keep_alive(sock, idle)
+
+
+def _set_keep_alive(sock: socket.socket, idle: int) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", idle), ("TCP_KEEPINTVL", max(idle // 4, 1)), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):

@@ -13,7 +13,7 @@ from struct import error as StructError
 from typing import Protocol
 
 from hubauth.core.inputs import PARENT, Input, Link, LinkDown, PolicyChanged, Received, TimerFired
-from hubauth.core.messages import SUB_PROTO, AssistRegister, Register
+from hubauth.core.messages import SUB_PROTO, AssistRegister, Frame, Register
 from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer
 from hubauth.core.step import step
 from hubauth.core.transition import Step
@@ -32,6 +32,7 @@ _ISSUING = (Register, AssistRegister)
 _TIMESTAMP_AT = {Version.V1: 14, Version.V2: 24}
 _RETRY_ANNOUNCING = 0.02
 _RECORDS_IN_FLIGHT = 10_000
+_BYTES_IN_FLIGHT = 16 * 1024 * 1024
 _FRAMES_PER_BATCH = 64
 
 
@@ -57,6 +58,10 @@ class Port(Batched, Protocol):
     @property
     def congested(self) -> bool:
         """Whether much is still unsent."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether what is left of its room is for the hubs' own messages."""
 
     def put(self, data: bytes) -> bool:
         """Keep a frame until the batch is safe; whether it is the first of this batch."""
@@ -85,7 +90,7 @@ class Engine:
         self._journal = journal
         self._observer = observer
         self._on_failure = on_failure
-        self._snapshot_records = snapshot_records
+        self._snapshot_records = self._snapshot_due = snapshot_records
         self._recorder = recorder
         self._credentials = Credentials()
         self._loop = asyncio.get_running_loop()
@@ -100,6 +105,10 @@ class Engine:
         self._snapshotting: asyncio.Task[None] | None = None
         self._rotation: asyncio.Future[Snapshot] | None = None
         self._stamp = b"\0\0\0\0"
+        self._put = 0
+        """Bytes of the batch that is gathering."""
+        self._written: tuple[Frame, Version, bytes] | None = None
+        """The last frame and its bytes: a broadcast is written once."""
         self.records = 0
         """Since the generation began."""
         self.failed = False
@@ -113,15 +122,15 @@ class Engine:
         self.ports[link] = port
         return link
 
-    def receive(self, link: Link, raw: RawFrame) -> None:
-        """A frame came in."""
+    def receive(self, link: Link, raw: RawFrame) -> int:
+        """A frame came in; how many outputs it had."""
         frame = read_frame(self._codec, raw).frame
         fresh = self._credentials.draw() if isinstance(frame.body, _ISSUING) else ""
         done = self._step(Received(link, frame, fresh))
         if done is None:
             # Unanswered, but not silently: the peer sees its connection go.
             self.ports[link].drop("step_failed")
-            return
+            return 0
         if self._recorder is not None:
             self._recorder.received(link, raw, self.ports[link].version)
         if self._advance(done):
@@ -131,6 +140,7 @@ class Engine:
         if self._taken >= _FRAMES_PER_BATCH:
             # A long turn is cut into batches, so that the first need not wait for the last.
             self._commit()
+        return len(done.outputs)
 
     def feed(self, happened: Input) -> None:
         """Anything else happened."""
@@ -145,7 +155,7 @@ class Engine:
     @property
     def overloaded(self) -> bool:
         """Whether the journal cannot keep up, and nothing more should be read for a moment."""
-        return len(self._records) >= _RECORDS_IN_FLIGHT
+        return len(self._records) >= _RECORDS_IN_FLIGHT or self._put >= _BYTES_IN_FLIGHT
 
     def change_policy(self, changed: PolicyChanged) -> str | None:
         """Take over a new configuration; why not, if it is refused."""
@@ -231,19 +241,34 @@ class Engine:
             self._observer.count("unsent")
             return
         frame, version = output.frame, port.version
+        if frame.sub_proto != SUB_PROTO and port.crowded:
+            # Whoever floods loses its own frames, not the link that everybody behind it depends on.
+            self._observer.event("unsent", link=output.link, detail="too much waits for this hub")
+            self._observer.count("unsent", "crowded")
+            return
         try:
-            data = encode_frame(version, self._codec, frame)
+            data = self._bytes_of(frame, version)
         except (NotInDialect, StructError, ValueError) as problem:
             say(logging.CRITICAL, "unsent", link=output.link, detail=str(problem))
             self._observer.count("unsent")
             return
-        if frame.sub_proto == SUB_PROTO or not frame.timestamp:
-            at = _TIMESTAMP_AT[version]
-            data = data[:at] + self._stamp + data[at + 4 :]
+        self._put += len(data)
         if self._recorder is not None:
             self._recorder.sent(output.link, data, version)
         if port.put(data):
             self._touched.append(port)
+
+    def _bytes_of(self, frame: Frame, version: Version) -> bytes:
+        last = self._written
+        if last is not None and last[0] is frame and last[1] is version:
+            return last[2]
+        data = encode_frame(version, self._codec, frame)
+        if frame.sub_proto == SUB_PROTO or not frame.timestamp:
+            at = _TIMESTAMP_AT[version]
+            data = data[:at] + self._stamp + data[at + 4 :]
+        if frame.sub_proto != SUB_PROTO:
+            self._written = frame, version, data
+        return data
 
     def _fire(self, timer: int) -> None:
         parent = self.ports.get(PARENT)
@@ -262,6 +287,7 @@ class Engine:
             return
         records, self._records = self._records, []
         ports, self._touched = self._touched, []
+        self._put, self._written = 0, None
         for port in ports:
             port.seal()
         if records and self._journal is not None:
@@ -281,6 +307,8 @@ class Engine:
         self._at_rest()
 
     def _synced(self, done: "asyncio.Future[None]") -> None:
+        if self.failed:
+            return
         problem = done.exception() if not done.cancelled() else asyncio.CancelledError()
         if problem is not None:
             self._fail(problem)
@@ -310,7 +338,7 @@ class Engine:
 
     def _at_rest(self) -> None:
         """Between two batches: the only moment at which a generation can end."""
-        if self._journal is None or self.records < self._snapshot_records:
+        if self._journal is None or self.records < self._snapshot_due:
             return
         if self._snapshotting is None:
             self._snapshotting = self._loop.create_task(self._snapshot(self._journal))
@@ -323,12 +351,19 @@ class Engine:
         try:
             if records:
                 journal.append(b"".join(records))
-            journal.begin(hub)
+            journal.sync()
         except OSError as problem:
             self._fail(problem)
             rotation.cancel()
             return
-        self.records = 0
+        try:
+            journal.begin(hub)
+        except OSError as problem:
+            # Too little of something for a new file. The old one is whole and goes on.
+            self.records += len(records)
+            rotation.set_exception(problem)
+            return
+        self.records, self._snapshot_due = 0, self._snapshot_records
         rotation.set_result(hub)
 
     async def _snapshot(self, journal: Journal) -> None:
@@ -336,7 +371,12 @@ class Engine:
         started = time.monotonic()
         try:
             # Most of the old journal is synced in a thread, so that little is left for the moment of change.
-            await self._loop.run_in_executor(None, journal.sync)
+            try:
+                await self._loop.run_in_executor(None, journal.sync)
+            except OSError as problem:
+                # A write that was lost is reported once: the next sync would know nothing of it.
+                self._fail(problem)
+                return
             self._rotation = self._loop.create_future()
             self._turn()
             hub = await self._rotation
@@ -347,6 +387,8 @@ class Engine:
             say(logging.INFO, "snapshot", seconds=round(time.monotonic() - started, 2))
         except OSError as problem:
             say(logging.ERROR, "snapshot_failed", detail=str(problem))
+            journal.discard_snapshot()
+            self._snapshot_due = self.records + self._snapshot_records
         finally:
             self._rotation = self._snapshotting = None
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import socket
 import ssl
 from collections.abc import Coroutine
@@ -26,6 +27,8 @@ from hubauth.trace.rows import Recording
 
 _ACCEPT_PAUSE = 0.1
 _TLS_HANDSHAKE_SECONDS = 10.0
+_OTHER_DESCRIPTORS = 64
+"""For journal, snapshot, listening sockets, the parent, metrics and the event loop itself."""
 
 
 class Hub:
@@ -40,7 +43,7 @@ class Hub:
         self._recorder: Recorder | None = None
         self._journal: Journal | None = None
         self._connections: set[ChildConnection] = set()
-        self._room = asyncio.Semaphore(config.limits.connections)
+        self._room = asyncio.Semaphore(_places(config.limits.connections))
         self._tasks: set[asyncio.Task[None]] = set()
         self._socket: socket.socket | None = None
         self._line: ParentLine | None = None
@@ -158,6 +161,7 @@ class Hub:
         if encode_policy(hub.policy) != encode_policy(policy):
             refused = engine.change_policy(PolicyChanged(policy))
             if refused is not None:
+                engine.failed = True  # nothing of this attempt is written
                 raise ConfigurationError("", refused, f"or begin anew with another data_dir than {self._directory}")
         return engine
 
@@ -244,6 +248,22 @@ class Hub:
                 connection.check(now)
             if self._line is not None and self._line.connection is not None:
                 self._line.connection.check(now)
+
+
+def _places(wanted: int) -> int:
+    """How many connections there are descriptors for, the process's limit raised as far as it may be.
+
+    Accepting the last descriptor would leave none for the journal.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _OTHER_DESCRIPTORS
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    places = max(min(wanted, soft - _OTHER_DESCRIPTORS), 1)
+    if places < wanted:
+        say(logging.WARNING, "few_descriptors", connections=places, detail=f"limits.connections is {wanted}")
+    return places
 
 
 def _listen(address: Address, backlog: int) -> socket.socket:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import re
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -26,12 +27,12 @@ from hubauth.shell.blocks import (
     FILE_MODE,
     Content,
     Damaged,
+    begin_file,
     create_file,
     frame_block,
     read_blocks,
     sync_directory,
     write_all,
-    write_blocks,
 )
 from hubauth.shell.policies import decode_policy, encode_policy
 from hubauth.shell.records import decode_inputs
@@ -42,6 +43,7 @@ from hubauth.wire.dialects import CODECS
 
 KIND = b"hubauth journal 1\n"
 _NAME = re.compile(r"(?P<kind>journal|snapshot)-(?P<number>[0-9]{1,18})")
+_UNFINISHED = re.compile(_NAME.pattern + r"\.new")
 
 
 class StorageError(Exception):
@@ -89,8 +91,7 @@ class Journal:
     def open(cls, directory: Path, durability: Durability) -> tuple[Self, Recovered]:
         """Lock the directory, making it if need be, and recover. Raises StorageError or Damaged."""
         try:
-            directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-            directory.chmod(DIRECTORY_MODE)
+            _make_own(directory)
             lock = _take_lock(directory)
         except OSError as problem:
             raise StorageError(f"cannot use {directory}: {problem.strerror}") from problem
@@ -116,10 +117,8 @@ class Journal:
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Let go of file and lock."""
+        """Let go of file and lock. Everything that was answered is synced already."""
         if self._file >= 0:
-            if self.durability == "fsync":
-                os.fsync(self._file)
             os.close(self._file)
             self._file = -1
         if self._lock >= 0:
@@ -129,14 +128,13 @@ class Journal:
     # Generations
 
     def begin(self, hub: Snapshot) -> None:
-        """Start the next generation (the first, in an empty directory) and append there from now on."""
+        """Start the next generation (the first, in an empty directory) and append there from now on.
+
+        What was appended before must be synced. Raises OSError: then this generation goes on.
+        """
         generation = self._generation + 1 if self._file >= 0 else 0
         preamble = _Preamble(generation, msgspec.Raw(encode_policy(hub.policy)), hub.next_link)
-        path = self._path("journal", generation)
-        if self._file >= 0:
-            os.fsync(self._file)
-        write_blocks(path, KIND, iter([msgspec.json.encode(preamble)]))
-        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        opened = begin_file(self._path("journal", generation), KIND, msgspec.json.encode(preamble))
         if self._file >= 0:
             os.close(self._file)
         self._file, self._generation, self._sequence = opened, generation, 1
@@ -168,6 +166,11 @@ class Journal:
         for _, number, path in _files(self._directory):
             if number < self._generation:
                 path.unlink()
+
+    def discard_snapshot(self) -> None:
+        """Give back the room of a snapshot that could not be written."""
+        with suppress(OSError):
+            self._temporary().unlink(missing_ok=True)
 
     def _temporary(self) -> Path:
         return self._directory / f"snapshot-{self._generation}.new"
@@ -214,8 +217,19 @@ class Journal:
             os.ftruncate(self._file, content.size)
             os.fsync(self._file)
             yield f"{content.path}: cut off {content.torn} bytes of a record that was never finished"
-        for leftover in self._directory.glob("*.new"):
-            leftover.unlink()
+        for path in self._directory.iterdir():
+            if _UNFINISHED.fullmatch(path.name):
+                path.unlink()
+
+
+def _make_own(directory: Path) -> None:
+    """Make the directory, for its owner only. One that holds other things is left as it is, and refused."""
+    directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    files = [path.name for path in directory.iterdir() if path.is_file() and path.name != "lock"]
+    foreign = [name for name in files if not _NAME.fullmatch(name) and not _UNFINISHED.fullmatch(name)]
+    if foreign:
+        raise StorageError(f"{directory} holds other files, such as {min(foreign)}: a hub needs a directory of its own")
+    directory.chmod(DIRECTORY_MODE)
 
 
 def _take_lock(directory: Path) -> int:

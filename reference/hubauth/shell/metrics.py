@@ -1,5 +1,10 @@
-"""Counters for Prometheus, read when somebody looks: keeping them costs the hub nothing but additions."""
+"""Counters for Prometheus, read when somebody looks: keeping them costs the hub nothing but additions.
 
+Served by the hub's own event loop: whoever looks gets a few seconds and one of a few places, so that an endpoint that
+is reachable by strangers takes neither threads nor descriptors from the hub.
+"""
+
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
@@ -10,6 +15,10 @@ from hubauth.shell.configuration import ConfigurationError
 from hubauth.shell.hub import Hub
 from hubauth.shell.observe import say
 
+_LOOKERS = 8
+_SECONDS = 5.0
+_REQUEST_BYTES = 8192
+
 
 @frozen
 class Endpoint:
@@ -19,10 +28,10 @@ class Endpoint:
     stop: Callable[[], None]
 
 
-def serve_metrics(address: Address, hub: Hub) -> Endpoint:
-    """Serve a hub's counters, from a thread of its own. Raises ConfigurationError."""
+async def serve_metrics(address: Address, hub: Hub) -> Endpoint:
+    """Serve a hub's counters. Raises ConfigurationError."""
     try:
-        from prometheus_client import CollectorRegistry, start_http_server
+        from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
         from prometheus_client.registry import Collector
     except ImportError:
@@ -60,17 +69,40 @@ def serve_metrics(address: Address, hub: Hub) -> Endpoint:
     registry = CollectorRegistry()
     registry.register(HubCollector())
     hub.observer.counts_rules = True
+    lookers: set[asyncio.StreamWriter] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(lookers) >= _LOOKERS:
+            writer.transport.abort()
+            return
+        lookers.add(writer)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                request = await reader.readuntil(b"\r\n\r\n")
+                if request.startswith(b"GET "):
+                    body = generate_latest(registry)
+                    head = f"200 OK\r\nContent-Type: {CONTENT_TYPE_LATEST}\r\nContent-Length: {len(body)}"
+                else:
+                    body, head = b"", "405 Method Not Allowed\r\nContent-Length: 0"
+                writer.write(f"HTTP/1.0 {head}\r\n\r\n".encode() + body)
+                writer.close()
+                await writer.wait_closed()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        finally:
+            lookers.discard(writer)
+
     try:
-        server, thread = start_http_server(address.port, address.host, registry)
+        server = await asyncio.start_server(answer, address.host, address.port, limit=_REQUEST_BYTES)
     except OSError as problem:
         reason = f"cannot listen on {address}: {problem.strerror}"
         raise ConfigurationError("metrics.address", reason) from None
 
     def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.close()
+        for writer in lookers:
+            writer.transport.abort()
 
-    served = Address(address.host, server.server_port)
+    served = Address(address.host, server.sockets[0].getsockname()[1])
     say(logging.INFO, "metrics", address=str(served))
     return Endpoint(served, stop)

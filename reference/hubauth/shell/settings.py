@@ -11,9 +11,11 @@ from hubauth.wire.framing import DEFAULT_LIMIT, DEFAULT_OPAQUE_LIMIT
 NodeId: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_NODE_ID)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 Credential: TypeAlias = Annotated[str, Meta(max_length=256)]
-Positive: TypeAlias = Annotated[int, Meta(ge=1)]
-Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
-SecondsOrNever: TypeAlias = Annotated[float, Meta(ge=0)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=1e9)]
+SecondsOrNever: TypeAlias = Annotated[float, Meta(ge=0, le=1e9)]
+KeepAlive: TypeAlias = Annotated[float, Meta(ge=0, le=32767)]
+"""More than that no TCP takes."""
 HeaderChoice: TypeAlias = Literal[1, 2, "auto"]
 Durability: TypeAlias = Literal["fsync", "os", "none"]
 
@@ -77,7 +79,7 @@ class LimitsTable(Table, frozen=True):
     """How long a device may say nothing. Hubs are quiet by nature: keepalive watches them."""
     frame_seconds: SecondsOrNever = 30.0
     """How long a begun frame may stay incomplete."""
-    keepalive_seconds: SecondsOrNever = 60.0
+    keepalive_seconds: KeepAlive = 60.0
     """After how much silence TCP asks whether the peer still exists."""
     write_buffer: Positive = 1024 * 1024
     """Bytes that may wait for a device or an unknown peer that does not read; beyond, it is closed."""
@@ -86,7 +88,7 @@ class LimitsTable(Table, frozen=True):
     close_seconds: Seconds = 5.0
     """How long a closed connection may take to accept its last bytes."""
     frames_per_turn: Positive = 32
-    """Frames of one connection that are handled before the others get their turn."""
+    """Frames of one connection that are handled before the others get their turn; fewer, if they go to many."""
     pending: Positive = 256
     request_seconds: Seconds = 5.0
     revoke_memory_seconds: Seconds = 30.0

@@ -2,8 +2,16 @@
 
 import ssl
 
-from hubauth.shell.configuration import ConfigurationError
+from hubauth.shell.configuration import ConfigurationError, HubConfig
 from hubauth.shell.settings import ParentTable, TlsTable
+
+
+def check_tls(config: HubConfig) -> None:
+    """Raise ConfigurationError for a certificate that cannot be used."""
+    if config.tls is not None:
+        server_context(config.tls)
+    if config.parenting is not None:
+        parent_context(config.parenting)
 
 
 def server_context(table: TlsTable) -> ssl.SSLContext:

@@ -31,20 +31,27 @@ class WireOptions(Protocol):
 class Wire(asyncio.Protocol):
     """One open connection. ``lost`` is set when it is gone."""
 
-    def __init__(self, options: WireOptions, on_frame: Callable[[Frame], None]) -> None:
+    def __init__(self, options: WireOptions, on_frame: Callable[[Frame], None], on_lost: Callable[[], None]) -> None:
         self._codec = CODECS[options.dialect]
         self._version = options.version
         self._decoder = FrameDecoder(options.version)
         self._on_frame = on_frame
+        self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self.lost = asyncio.Event()
 
     @classmethod
-    async def connect(cls, address: Address, options: WireOptions, on_frame: Callable[[Frame], None]) -> Self:
+    async def connect(
+        cls,
+        address: Address,
+        options: WireOptions,
+        on_frame: Callable[[Frame], None],
+        on_lost: Callable[[], None],
+    ) -> Self:
         """Raises OSError (also for TLS) or TimeoutError."""
         name = None if options.tls is None else options.server_name or address.host
         opening = asyncio.get_running_loop().create_connection(
-            lambda: cls(options, on_frame), address.host, address.port, ssl=options.tls, server_hostname=name
+            lambda: cls(options, on_frame, on_lost), address.host, address.port, ssl=options.tls, server_hostname=name
         )
         # Not wait_for: in Python 3.11 it forgets a cancellation that comes just when the connection is refused.
         async with asyncio.timeout(options.timeout):
@@ -84,3 +91,4 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it was lost makes no difference
         self._transport = None
         self.lost.set()
+        self._on_lost()

@@ -1,0 +1,35 @@
+"""A frame that arrives byte by byte has no more time than one that stops."""
+
+import asyncio
+
+from tests.shell.harness import config, run, running
+from tests.shell.raw import peer, register
+
+
+def test_a_frame_that_comes_byte_by_byte() -> None:
+    async def story() -> None:
+        async with running(config(limits={"frame_seconds": 0.2})) as hub, peer(hub.address) as slow:
+            await slow.send(register("slow"))
+            assert len(await slow.frames(1)) == 1
+            for byte in register("slow", 2)[:-1]:
+                if slow.reader.at_eof():
+                    break
+                slow.writer.write(bytes([byte]))
+                await asyncio.sleep(0.05)
+            assert hub.observer.counters["closed", "frame_timeout"] == 1
+
+    run(story())
+
+
+def test_many_whole_frames_that_are_cut_anyhow() -> None:
+    async def story() -> None:
+        async with running(config(limits={"frame_seconds": 1.0})) as hub, peer(hub.address) as steady:
+            data = b"".join(register("steady", number) for number in range(24))
+            step = len(data) // 60
+            for at in range(0, len(data), step):
+                await steady.send(data[at : at + step])
+                await asyncio.sleep(0.03)
+            assert len(await steady.frames(24)) == 24
+            assert hub.observer.counters["closed", "frame_timeout"] == 0
+
+    run(story())
