@@ -89,6 +89,7 @@ def _tlc(folder: Path, module: str, config: str, *options: str, recording: bool 
     if not recording:
         constants = constants.replace("Recording = TRUE", "Recording = FALSE")
     (folder / f"{module}.cfg").write_text(constants + config)
+    (folder / "meta").mkdir()
     command = [*tlc.start_tlc("3g", 1, folder / "meta"), *options, "-config", f"{module}.cfg", f"{module}.tla"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     shutil.rmtree(folder / "meta", ignore_errors=True)

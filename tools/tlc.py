@@ -173,8 +173,12 @@ def find_jar() -> Path:
 
 
 def start_tlc(memory: str, workers: int, metadir: Path) -> list[str]:
-    """How TLC is started; modules that are not in its working directory are found in ``tla/``."""
-    java = [find_java(), "-XX:+UseParallelGC", f"-Xmx{memory}", f"-DTLA-Library={TLA}", "-cp", str(find_jar())]
+    """How TLC is started; modules that are not in its working directory are found in ``tla/``.
+
+    It unpacks the standard modules to the temporary folder and deletes them at its end: two runs must not share one.
+    """
+    where = [f"-Djava.io.tmpdir={metadir}", f"-DTLA-Library={TLA}", "-cp", str(find_jar())]
+    java = [find_java(), "-XX:+UseParallelGC", f"-Xmx{memory}", *where]
     return [*java, "tlc2.TLC", "-workers", str(workers), "-metadir", str(metadir)]
 
 

@@ -21,7 +21,7 @@ from hubauth.spark import run, session
 from hubauth.spark.progress import Progress
 from hubauth.trace.generate import Blueprint
 from tests.spark.test_java import fake_java
-from tests.spark.traces import rows_of, write, write_rows
+from tests.spark.traces import write
 
 _SMALL = Blueprint(2, 10, 600, 7, trace="small")
 
@@ -60,13 +60,6 @@ def test_it_violates_and_says_so_in_json(tmp_path: Path, capsys: pytest.CaptureF
     assert [(hub["rule"], hub["outcome"]) for hub in summary["not_conforming"]] == [("FRAME-12", "violates")]
     page = (tmp_path / "report" / "report.html").read_text()
     assert "FRAME-12" in page and 'class="drawing"' in page
-
-
-@pytest.mark.usefixtures("shared")
-def test_what_cannot_be_told_is_no_success(tmp_path: Path) -> None:
-    events, _ = rows_of(_SMALL)
-    write_rows(tmp_path / "small", [event for event in events if event.sequence != 5], [])
-    assert command(tmp_path / "small", "--report", tmp_path / "report") == 1
 
 
 @pytest.mark.usefixtures("shared")

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from hubauth.core.indexes import initial_state
 from hubauth.core.policy import Policy
 from hubauth.spark import spanning
-from hubauth.spark.job import small_table
-from hubauth.spark.replaying import HELD, KNOWN, OPENED, ROUTED, SETTLED
+from hubauth.spark.between import Between
+from hubauth.spark.replaying import CONFIGURED, HELD, KNOWN, OPENED, ROUTED, SETTLED
 from hubauth.spark.results import HubResult
+from hubauth.spark.tables import small_table
 from hubauth.trace.facts import FactKind
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.verdicts import Outcome
@@ -85,40 +85,35 @@ def test_entries_of_devices_that_were_never_here(spark: SparkSession) -> None:
             fact("mid", HELD, "child hub", 2, "r", number=1),
             fact("mid", HELD, "from before", 9, "u"),
             fact("mid", KNOWN, "from before", 9, sequence=0),
-            fact("mid", _STORED, "newly provisioned", 3, "s", sequence=8),
+            fact("mid", CONFIGURED, "newly provisioned", 3, "s", sequence=8),
         ],
     )
-    rows = small_table(spark, [("t", "mid", "policy", 8)], "trace string, hub string, kind string, sequence long")
-    assert found(spanning.credentials_never_cached_upstream(facts, rows)) == [
+    assert found(spanning.credentials_never_cached_upstream(facts)) == [
         ("violates", "mid", "REG-7", "an entry of a"),
         ("violates", "mid", "REG-7", "an entry of b"),
     ]
 
 
 def test_a_revoked_credential_that_is_still_there(spark: SparkSession) -> None:
-    links = "trace string, connection string, sent long, received long"
     facts = table(
         spark,
         [
-            *(
-                row
-                for trace in ("settled", "away", "flying", "broken")
-                for row in (
-                    fact("root", _REVOKED, "a", 5, "old", trace=trace, sequence=9),
-                    fact("leaf", HELD, "a", 5, "old", trace=trace),
-                    fact("root", HELD, "a", 5, "new", trace=trace),
-                )
-            ),
-            fact("root", SETTLED, "", trace="settled", number=1),
-            fact("leaf", SETTLED, "", trace="away", number=0),
+            row
+            for trace in ("settled", "away", "broken")
+            for row in (
+                fact("root", _REVOKED, "a", 5, "old", trace=trace, sequence=9),
+                fact("leaf", HELD, "a", 5, "old", trace=trace),
+                fact("root", HELD, "a", 5, "new", trace=trace),
+                fact("root", _REVOKED, "b", 6, "", trace=trace, sequence=10),
+                fact("leaf", HELD, "b", 6, "", trace=trace),
+            )
         ],
     )
-    flying = small_table(spark, [("flying", "c1", 7, 6), ("settled", "c1", 7, 7)], links)
+    unsettled = small_table(spark, [("away", "something")], "trace string, under_way string")
     excluded = small_table(spark, [("broken",)], "trace string")
-    findings = spanning.revoked_stays_out(facts, spanning.unsettled_traces(facts, flying), excluded)
+    findings = spanning.revoked_stays_out(facts, unsettled, excluded)
     assert sorted((row.trace, row.outcome, row.hub, row.missing) for row in findings.collect()) == [
-        ("away", "cannot_tell", "leaf", "the rows after leaf had done all it had to"),
-        ("flying", "cannot_tell", "leaf", "what was on its way over c1"),
+        ("away", "cannot_tell", "leaf", "something"),
         ("settled", "violates", "leaf", ""),
     ]
 
@@ -127,70 +122,107 @@ _ENDS = "trace string, hub string, sequence long, kind string, link long, connec
 _SAME = ("header", "major", "sub_proto", "flags", "msg_id", "source", "target", "trace_id", "hop_limit", "timestamp")
 
 
-def connection(spark: SparkSession, sent: list[str], received: list[str], *, upwards: bool) -> DataFrame:
-    """Rows of both ends of a connection, and of a device's connection beside it."""
+def rows_of_ends(name: str, sent: str, received: str, *, upwards: bool) -> list[tuple[Any, ...]]:
+    """Rows of both ends of a connection; each letter is a frame."""
     up, down = ("leaf", 0), ("root", 3)
     (sender, sends_on), (receiver, receives_on) = (up, down) if upwards else (down, up)
-    rows = [
-        ("t", "leaf", 1, "link_up", 0, "c", b""),
-        ("t", "root", 1, "link_up", 3, "c", b""),
-        ("t", "root", 2, "link_up", 4, "device", b""),
-        ("t", "root", 3, "frame_in", 4, "device", b"hello"),
-        *(("t", sender, 10 + n, "frame_out", sends_on, "c", text.encode()) for n, text in enumerate(sent)),
-        *(("t", receiver, 10 + n, "frame_in", receives_on, "c", text.encode()) for n, text in enumerate(received)),
+    return [
+        ("t", "leaf", 1, "link_up", 0, name, b""),
+        ("t", "root", 1, "link_up", 3, name, b""),
+        *(("t", sender, 10 + n, "frame_out", sends_on, name, text.encode()) for n, text in enumerate(sent)),
+        *(("t", receiver, 10 + n, "frame_in", receives_on, name, text.encode()) for n, text in enumerate(received)),
     ]
-    return small_table(spark, rows, _ENDS).selectExpr("*", *(f"0 as {name}" for name in _SAME))
 
 
-@pytest.mark.parametrize(
-    ("sent", "received", "wrong"),
-    [
-        ("abc", "abc", None),
-        ("abc", "ab", None),
-        ("", "", None),
-        ("abc", "ac", 11),
-        ("abc", "bac", 10),
-        ("abc", "abbc", 12),
-        ("ab", "abc", 12),
-        ("abc", "xbc", 10),
-    ],
-)
-@pytest.mark.parametrize("upwards", [True, False])
-def test_what_one_end_sent_the_other_received(
-    spark: SparkSession, sent: str, received: str, wrong: int | None, upwards: bool
-) -> None:
-    rows = connection(spark, [*sent], [*received], upwards=upwards)
-    whole = small_table(spark, [("t", "leaf"), ("t", "root")], "trace string, hub string")
-    links = spanning.compare_ends(rows, whole, keys(spark))
-    places = [(row.hub, row.sequence, row.rule) for row in spanning.sent_is_received(links).collect()]
-    assert places == ([] if wrong is None else [("root" if upwards else "leaf", wrong, "TRACE-4")])
-    assert [(row.connection, row.sent, row.received) for row in links.collect()] == (
-        [("c", len(sent), len(received))] if sent else []
-    )
+def ends(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
+    """Also with the connection of a device, of which only one end is recorded."""
+    device = [("t", "root", 2, "link_up", 4, "device", b""), ("t", "root", 3, "frame_in", 4, "device", b"hello")]
+    return small_table(spark, [*rows, *device], _ENDS).selectExpr("*", *(f"0 as {name}" for name in _SAME))
 
 
-def keys(spark: SparkSession, root: str = "k", leaf: str = "k") -> DataFrame:
-    opened = [fact("root", OPENED, "", proof=root, sequence=0), fact("leaf", OPENED, "", proof=leaf, sequence=0)]
-    return spanning.keys_of(table(spark, opened))
+def test_what_one_end_sent_the_other_received(spark: SparkSession) -> None:
+    cases = {
+        ("abc", "abc"): None,
+        ("abc", "ab"): None,
+        ("abc", ""): None,
+        ("", ""): None,
+        ("abc", "ac"): 11,
+        ("abc", "bac"): 10,
+        ("abc", "abbc"): 12,
+        ("ab", "abc"): 12,
+        ("abc", "xbc"): 10,
+    }
+    rows: list[tuple[Any, ...]] = []
+    expected, counts = set(), set()
+    for upwards in (True, False):
+        for (sent, received), wrong in cases.items():
+            name = f"{sent}/{received}/{upwards}"
+            rows += rows_of_ends(name, sent, received, upwards=upwards)
+            if sent:
+                counts.add((name, len(sent), len(received)))
+            if wrong is not None:
+                expected.add((name, "root" if upwards else "leaf", wrong))
+    links = spanning.compare_ends(ends(spark, rows), hubs(spark), traces(spark)).cache()
+    assert {(row.connection, row.sent, row.received) for row in links.collect()} == counts
+    wrong_ones = links.filter("wrong is not null").collect()
+    assert {(row.connection, row.wrong.hub, row.wrong.sequence) for row in wrong_ones} == expected
+    findings = spanning.sent_is_received(links).collect()
+    links.unpersist()
+    assert {(row.hub, row.sequence) for row in findings} == {place[1:] for place in expected}
+    assert {row.rule for row in findings} == {"TRACE-4"}
+
+
+def hubs(spark: SparkSession, *names: str) -> DataFrame:
+    return small_table(spark, [("t", name) for name in names], "trace string, hub string")
+
+
+def traces(spark: SparkSession, *names: str) -> DataFrame:
+    return small_table(spark, [(name,) for name in names], "trace string")
 
 
 def test_under_different_keys_only_lengths_are_compared(spark: SparkSession) -> None:
-    whole = small_table(spark, [("t", "leaf"), ("t", "root")], "trace string, hub string")
+    rows = [
+        ("t", "leaf", 10, "frame_out", 0, "token", b"aaa"),
+        ("t", "root", 10, "frame_in", 3, "token", b"xyz"),
+        ("t", "leaf", 10, "frame_out", 0, "longer", b"aaa"),
+        ("t", "root", 10, "frame_in", 3, "longer", b"aaaa"),
+    ]
+    rows += [row for name in ("token", "longer") for row in rows_of_ends(name, "", "", upwards=True)]
 
-    def wrong(rows: DataFrame, keys: DataFrame) -> int:
-        return spanning.sent_is_received(spanning.compare_ends(rows, whole, keys)).count()
+    def wrong(*mixed: str) -> set[str]:
+        links = spanning.compare_ends(ends(spark, rows), hubs(spark), traces(spark, *mixed))
+        return {row.connection for row in links.filter("wrong is not null").collect()}
 
-    token = connection(spark, ["aaa", "b"], ["xyz", "b"], upwards=True)
-    assert wrong(token, keys(spark)) == 1
-    assert wrong(token, keys(spark, leaf="other")) == 0
-    longer = connection(spark, ["aaa", "b"], ["xyzz", "b"], upwards=True)
-    assert wrong(longer, keys(spark, leaf="other")) == 1
+    assert wrong() == {"token", "longer"}
+    assert wrong("t") == {"longer"}
 
 
 def test_a_hub_with_missing_rows_takes_no_part(spark: SparkSession) -> None:
-    rows = connection(spark, ["a", "b"], ["b"], upwards=True)
-    whole = small_table(spark, [("t", "root")], "trace string, hub string")
-    assert spanning.compare_ends(rows, whole, keys(spark)).collect() == []
+    rows = rows_of_ends("c", "ab", "b", upwards=True)
+    assert spanning.compare_ends(ends(spark, rows), hubs(spark, "leaf"), traces(spark)).collect() == []
+
+
+def test_who_can_be_compared_with_whom() -> None:
+    def told(kind: str, trace: str, hub: str, proof: str = "", number: int = 0) -> Row:
+        return Row(kind=kind, trace=trace, hub=hub, proof=proof, number=number)
+
+    def result(trace: str, hub: str, outcome: Outcome) -> HubResult:
+        return HubResult(trace=trace, hub=hub, outcome=outcome, rows=9, sequence=5)
+
+    between = Between(
+        [result("a", "x", Outcome.CONFORMS), result("b", "x", Outcome.VIOLATES), result("c", "x", Outcome.CANNOT_TELL)],
+        [
+            *(told(OPENED, "a", hub, "k") for hub in ("x", "y")),
+            *(told(OPENED, "d", hub, f"key of {hub}") for hub in ("x", "y")),
+            told(SETTLED, "a", "x", number=1),
+            told(SETTLED, "a", "y", number=0),
+        ],
+    )
+    assert between.damaged == [("c", "x")]
+    assert sorted(between.limits) == [("b", "x", 5), ("c", "x", -1)]
+    assert between.mixed == {"d"}
+    assert between.excluded == {"b", "c", "d"}
+    assert between.unsettled == {"a": "the rows after y had done all it had to"}
 
 
 def test_two_authorities_in_one_tree_conform_alone_and_not_together(spark: SparkSession, tmp_path: Path) -> None:
@@ -210,4 +242,3 @@ def test_two_authorities_in_one_tree_conform_alone_and_not_together(spark: Spark
 
 def test_every_check_has_a_name_and_says_what_it_looks_at() -> None:
     assert set(spanning.CHECKS) == set(spanning.LOOKED_AT)
-    assert HubResult.__struct_fields__[:3] == ("trace", "hub", "outcome")

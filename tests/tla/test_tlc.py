@@ -100,6 +100,14 @@ def test_what_a_configuration_checks() -> None:
     assert checked_by("SPECIFICATION Spec\nINVARIANTS\n  A B \\* not C\nPROPERTY D\nCONSTANT E = 1") == ["A", "B", "D"]
 
 
+def test_no_two_runs_share_a_folder() -> None:
+    one, other = (tlc.start_tlc("1g", 1, tlc.WORK / name) for name in ("one", "other"))
+    assert [part for part in one if part not in other] == [
+        f"-Djava.io.tmpdir={tlc.WORK / 'one'}",
+        str(tlc.WORK / "one"),
+    ]
+
+
 def test_tlc_runs_and_refutes() -> None:
     result = tlc.run(BUG, 1)
     assert result.complaint == ""

@@ -1,6 +1,7 @@
 """``hubauth conform``: judge a running hub by the rules, from outside."""
 
 import argparse
+import sys
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from hubauth.oracle import report
 from hubauth.oracle.conform.cases import CASES
 from hubauth.oracle.conform.declare import Case
 from hubauth.oracle.conform.profile import Profile, ProfileError, load_profile
-from hubauth.oracle.conform.results import FAILED, UNREADABLE
+from hubauth.oracle.conform.results import FAILED, UNREADABLE, Result
 from hubauth.oracle.conform.run import Judgement, Run, choose, why_skipped
 from hubauth.oracle.conform.subject import NotServing, Subject
 from hubauth.oracle.conform.unasked import UNASKED
@@ -96,7 +97,13 @@ def _judge(subject: Subject, cases: list[Case], known: frozenset[str], chosen: a
             raise CommandError(f"cannot listen on {above}: {problem.strerror}", "see parent.listen") from None
         subject.join()
     examples = chosen.examples if chosen.examples is not None else 0 if chosen.only else _EXAMPLES_PLAYED
-    return Run(subject, cases, known, _command(chosen), examples, chosen.seed).judge()
+    return Run(subject, cases, known, _command(chosen), examples, chosen.seed, _progress).judge()
+
+
+def _progress(result: Result) -> None:
+    """Say which case has ended, for somebody who watches."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{result.id} {result.verdict}", end="\r", file=sys.stderr, flush=True)
 
 
 def _write(directory: Path, found: Summary, vectors: dict[str, bytes]) -> None:

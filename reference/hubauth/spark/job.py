@@ -4,25 +4,23 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import reduce
 from typing import Any
 
-import pyarrow as pa
 from attrs import frozen
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from hubauth.spark import spanning
-from hubauth.spark.plan import LAST, Census, Task, make_tasks, take_census
+from hubauth.spark.between import Between, cover
+from hubauth.spark.plan import Census, Task, make_tasks, take_census
 from hubauth.spark.replaying import (
     BEGIN,
     COLUMNS,
     INSTRUCTIONS,
+    OPENED,
     OUT,
     ROW,
-    RULE,
+    SETTLED,
     VERDICT,
     replay_tasks,
     seal_checkpoints,
@@ -42,6 +40,7 @@ from hubauth.spark.results import (
 )
 from hubauth.spark.rows import NothingToJudge, Problem, Rows, problem_of, read_rows
 from hubauth.spark.storage import Storage, join
+from hubauth.spark.tables import small_table
 from hubauth.specification import rules
 from hubauth.trace.verdicts import Outcome
 
@@ -83,10 +82,11 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase) -> Resul
         facts = spark.read.schema(from_arrow_schema(OUT)).parquet(join(report, "facts"))
         with phase("comparing"):
             problems = _problems(rows, census)
-            hubs = with_problems(_merge(facts, census), problems)
-            findings, checks = _span(spark, rows.events, facts, hubs, report)
-            coverage = _coverage(facts, report)
-        _table(spark, hubs).write.mode("overwrite").parquet(join(report, "hubs"))
+            told = facts.filter(F.col("kind").isin(VERDICT, OPENED, SETTLED)).collect()
+            hubs = with_problems(_merge(told, census), problems)
+            _table(spark, hubs).write.mode("overwrite").parquet(join(report, "hubs"))
+            findings, checks = Between(hubs, told).check(rows.events, facts, report)
+            coverage = cover(facts, report)
     finally:
         storage.remove(scratch)
     return Result(
@@ -152,11 +152,10 @@ def _padded(like: DataFrame, given: DataFrame) -> list[Column]:
 # Verdicts
 
 
-def _merge(facts: DataFrame, census: Census) -> list[HubResult]:
+def _merge(told: list[Row], census: Census) -> list[HubResult]:
     """One verdict per hub; whoever has fewer rows than were counted has lost some to a damaged file."""
     segments: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    verdicts = facts.filter(F.col("kind") == VERDICT).select(*_HUB, "task", "name", "number").collect()
-    for row in sorted(verdicts, key=lambda row: row.task):
+    for row in sorted((row for row in told if row.kind == VERDICT), key=lambda row: row.task):
         segments.setdefault((row.trace, row.hub), []).append((row["name"], row.number))
     merged = []
     for hub in census.hubs:
@@ -190,96 +189,7 @@ def _table(spark: SparkSession, hubs: list[HubResult]) -> DataFrame:
     return small_table(spark, plain, _HUB_COLUMNS)
 
 
-def small_table(spark: SparkSession, rows: list[Any], columns: str) -> DataFrame:
-    """Rows that the driver has. As an Arrow table they become part of the plan instead of a job of their own."""
-    structure = StructType.fromDDL(columns)
-    assert isinstance(structure, StructType)
-    schema = to_arrow_schema(structure)
-    arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
-    table: Any = pa.table(arrays, schema=schema)
-    return spark.createDataFrame(table, structure)
-
-
-# Between hubs
-
-
-def _span(
-    spark: SparkSession, events: DataFrame, facts: DataFrame, hubs: list[HubResult], report: str
-) -> tuple[list[Finding], list[Check]]:
-    """Every check of ``spanning``. A hub takes part as far as it was judged."""
-    whole = [hub for hub in hubs if hub.outcome is not Outcome.CANNOT_TELL]
-    until = [(hub.trace, hub.hub, LAST if hub.sequence is None else hub.sequence) for hub in whole]
-    judged = small_table(spark, until, "trace string, hub string, until long")
-    sound = facts.join(F.broadcast(judged), _HUB).filter(F.coalesce("sequence", "until") <= F.col("until"))
-    sound = sound.drop("until").cache()
-    keys = spanning.keys_of(sound).collect()
-    keys_table = small_table(spark, [tuple(row) for row in keys], "trace string, hub string, key string")
-    compared = spanning.compare_ends(events, judged.select(*_HUB), keys_table)
-    links = _write(compared, join(report, "links"))
-    incomparable = {hub.trace for hub in hubs if hub.outcome is not Outcome.CONFORMS}
-    incomparable |= _several({(row.trace, row.key) for row in keys})
-    excluded = small_table(spark, [(trace,) for trace in sorted(incomparable)], "trace string")
-    parts = [
-        spanning.sent_is_received(links),
-        spanning.unique_node_ids(sound),
-        spanning.one_to_one_binding(sound),
-        spanning.issued_once(sound),
-        spanning.credentials_never_cached_upstream(sound, events),
-        spanning.revoked_stays_out(sound, spanning.unsettled_traces(sound, links), excluded),
-    ]
-    written = _write(reduce(DataFrame.unionByName, parts), join(report, "findings"))
-    found = [Finding(**{**row.asDict(), "outcome": Outcome(row.outcome)}) for row in written.limit(SHOWN).collect()]
-    checks = _checks(written, _looked_at(sound, links, incomparable))
-    sound.unpersist()
-    return sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub)), checks
-
-
-def _write(table: DataFrame, path: str) -> DataFrame:
-    """The same table, from where it was written to."""
-    table.write.mode("overwrite").parquet(path)
-    return table.sparkSession.read.schema(table.schema).parquet(path)
-
-
-def _several(pairs: set[tuple[str, str]]) -> set[str]:
-    """The first parts that have more than one second part."""
-    times = Counter(first for first, _ in pairs)
-    return {first for first, count in times.items() if count > 1}
-
-
-def _looked_at(sound: DataFrame, links: DataFrame, incomparable: set[str]) -> Counter[str]:
-    """Check -> how much there was to look at."""
-    of_check: Counter[str] = Counter()
-    for row in sound.groupBy("trace", "kind").count().collect():
-        for check, kinds in spanning.LOOKED_AT.items():
-            if row.kind in kinds and not (check == spanning.REVOKED_STAYS_OUT and row.trace in incomparable):
-                of_check[check] += row["count"]
-    frames = links.agg(F.sum("received").alias("frames")).first()
-    of_check[spanning.SENT_IS_RECEIVED] = (frames.frames or 0) if frames is not None else 0
-    return of_check
-
-
-def _checks(findings: DataFrame, looked_at: Counter[str]) -> list[Check]:
-    counted: dict[str, dict[Outcome, int]] = {name: {} for name in spanning.CHECKS}
-    for row in findings.groupBy("check", "outcome").count().collect():
-        counted[row.check][Outcome(row.outcome)] = row["count"]
-    return [
-        Check(
-            name=name,
-            text=text,
-            outcome=worst(counted[name] or [Outcome.CONFORMS]),
-            looked_at=looked_at[name],
-            findings=sum(counted[name].values()),
-        )
-        for name, text in spanning.CHECKS.items()
-    ]
-
-
-def _coverage(facts: DataFrame, report: str) -> dict[tuple[str, str], int]:
-    """(trace, rule) -> in how many steps it decided."""
-    counted = facts.filter(F.col("kind") == RULE).groupBy("trace", F.col("name").alias("rule"))
-    table = counted.agg(F.sum("number").alias("steps"))
-    written = _write(table, join(report, "coverage"))
-    return {(row.trace, row.rule): row.steps for row in written.collect()}
+# All together
 
 
 def _summary(

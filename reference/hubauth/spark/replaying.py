@@ -15,7 +15,7 @@ from hubauth.core.canonical import decode_state
 from hubauth.spark.plan import Task
 from hubauth.trace import jsonl
 from hubauth.trace.events import Checkpoint, Kind, Opening, Order, TraceError, decode_opening
-from hubauth.trace.facts import Fact, proof_of
+from hubauth.trace.facts import Fact, FactKind, proof_of
 from hubauth.trace.parquet import SCHEMA, events_of
 from hubauth.trace.policies import decode_policy
 from hubauth.trace.replay import Replay, Seal, seal_of
@@ -26,10 +26,10 @@ BEGIN, SEAL, ROW = 0, 1, 2
 in the order in which those of one sequence come."""
 
 VERDICT, RULE, SETTLED, HELD, ROUTED = "verdict", "rule", "settled", "held", "routed"
-OPENED, KNOWN = "opened", "known"
+OPENED, KNOWN, CONFIGURED = "opened", "known", "configured"
 """What comes out beside the kinds of ``hubauth.trace.facts``: a task's verdict, how often a rule decided, whether
 the hub had nothing left to do, and in its last state the whitelist entries and routes; the key of a trace's tokens
-(in ``proof``), and whitelist entries from before the trace."""
+(in ``proof``), whitelist entries from before the trace, and those that a changed configuration made."""
 
 OUT = pa.schema(
     [
@@ -62,9 +62,9 @@ class _Output:
         names = ("sequence", "device_id", "node_id", "proof", "name", "number")
         self._rows.append((task.trace, task.hub, task.number, kind, *(values.get(name) for name in names)))
 
-    def add_facts(self, task: Task, facts: list[Fact]) -> None:
+    def add_facts(self, task: Task, facts: list[tuple[str, Fact]]) -> None:
         at = (task.trace, task.hub, task.number)
-        self._rows += [(*at, f.kind.value, f.sequence, f.device_id, f.node_id, f.proof, None, None) for f in facts]
+        self._rows += [(*at, kind, f.sequence, f.device_id, f.node_id, f.proof, None, None) for kind, f in facts]
 
     def batches(self, least: int = _OUT_ROWS) -> Iterator[Any]:
         if self._rows and len(self._rows) >= least:
@@ -84,6 +84,8 @@ class _Segment:
         self._replay: Replay | None = None if task.resumes else Replay(None, self._seals if checkpointed else None)
         self._begins: Checkpoint | None = None
         self._openings: list[tuple[int, Opening]] = []
+        self._policies: set[int] = set()
+        """The rows that changed the configuration."""
         self._failed: Verdict | None = None
         self._stood = (0, -1)
         """The piece of a file in which the last row stood, and where in it."""
@@ -120,6 +122,8 @@ class _Segment:
                 self._replay.feed(event)
                 if event.kind is Kind.START:
                     self._openings.append((sequence, decode_opening(event.payload)))
+                elif event.kind is Kind.POLICY:
+                    self._policies.add(sequence)
         except TraceError as problem:
             self._fail(batch.column("sequence")[0].as_py(), "TRACE-5", str(problem), "readable rows")
         except Exception as problem:  # whatever is wrong with one hub's rows, the others go on
@@ -138,8 +142,14 @@ class _Segment:
         self._fail(sequence, "TRACE-1", seen, "the order of the rows")
         return batch.slice(0, int(back[0]))
 
-    def facts(self) -> list[Fact]:
-        return self._replay.take_facts() if self._replay is not None else []
+    def facts(self) -> list[tuple[str, Fact]]:
+        """What was learnt since they were taken last, by kind."""
+        facts = self._replay.take_facts() if self._replay is not None else []
+        return [(self._kind(fact), fact) for fact in facts]
+
+    def _kind(self, fact: Fact) -> str:
+        is_configured = fact.kind is FactKind.STORED and fact.sequence in self._policies
+        return CONFIGURED if is_configured else fact.kind.value
 
     def finish(self, output: _Output) -> None:
         task, replay = self.task, self._replay

@@ -1,13 +1,13 @@
 """Checks that no hub's own rows can decide: they compare what different hubs of one trace did.
 
-Each returns findings: one row per thing that is wrong, with the same columns. Only hubs whose rows are whole take
-part, since what is missing cannot be compared.
+Each returns findings: one row per thing that is wrong, with the same columns. They are given the facts of hubs as far
+as those were judged. Each costs at most one shuffle.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from hubauth.spark.replaying import HELD, KNOWN, OPENED, ROUTED, SETTLED
+from hubauth.spark.replaying import HELD, KNOWN, ROUTED
 from hubauth.trace.events import Kind
 from hubauth.trace.facts import FactKind
 
@@ -54,32 +54,27 @@ def _finding(check: str, rule: str, **columns: Column) -> list[Column]:
     return [given.get(name, empty.get(name, F.lit(""))).alias(name) for name in _COLUMNS]
 
 
-def keys_of(facts: DataFrame) -> DataFrame:
-    """Under which key each hub's credentials were replaced by tokens: ``trace``, ``hub``, ``key``."""
-    return facts.filter(F.col("kind") == OPENED).groupBy(*_HUB).agg(F.max("proof").alias("key"))
-
-
-def compare_ends(events: DataFrame, whole: DataFrame, keys: DataFrame) -> DataFrame:
+def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> DataFrame:
     """Every connection with a recorded hub at both ends, and each direction of it: how many frames were sent, how
     many received, and the first (``wrong``) that is not the frame that was sent as the n-th.
 
-    Under different keys two payloads are only known to be equally long.
+    The rows of a ``damaged`` hub are not compared. In a trace of ``mixed`` keys two payloads are only known to be
+    equally long.
     """
-    usable = events.filter(F.col("connection") != "").join(F.broadcast(whole), _HUB, "left_semi")
-    ends = usable.filter(F.col("kind") == Kind.LINK_UP.value).join(F.broadcast(keys), _HUB)
-    counted = ends.groupBy("trace", "connection").agg(
-        F.count_distinct("hub").alias("hubs"), (F.count_distinct("key") == 1).alias("comparable")
-    )
-    both = counted.filter("hubs = 2").drop("hubs")
+    usable = events.filter(F.col("connection") != "").join(F.broadcast(damaged), _HUB, "left_anti")
+    ends = usable.filter(F.col("kind") == Kind.LINK_UP.value).groupBy("trace", "connection")
+    both = ends.agg(F.min("hub").alias("one"), F.max("hub").alias("other")).filter("one <> other")
     is_sent = F.col("kind") == Kind.FRAME_OUT.value
     upwards = (F.col("link") == 0) == is_sent
+    payload = F.when(F.col("is_mixed").isNull(), F.col("payload"))
     frames = (
         usable.filter(F.col("kind").isin(*_FRAMES))
-        .join(both, ["trace", "connection"])
+        .join(F.broadcast(both), ["trace", "connection"], "left_semi")
+        .join(F.broadcast(mixed.withColumn("is_mixed", F.lit(True))), "trace", "left")
         .select(
             *("trace", "connection", "hub", "sequence", "kind"),
             upwards.alias("upwards"),
-            F.xxhash64(*_HEADER, F.when(F.col("comparable"), F.col("payload")), F.length("payload")).alias("content"),
+            F.xxhash64(*_HEADER, payload, F.length("payload")).alias("content"),
         )
         .repartition("trace", "connection")
     )
@@ -176,27 +171,20 @@ def issued_once(facts: DataFrame) -> DataFrame:
     )
 
 
-def credentials_never_cached_upstream(facts: DataFrame, events: DataFrame) -> DataFrame:
-    """What a changed configuration provisions is stored, too, but nobody learnt it from another hub."""
-    configured = events.filter(F.col("kind") == Kind.POLICY.value).select(*_HUB, "sequence")
-    on_own_links = facts.filter(F.col("kind").isin(FactKind.BOUND.value, KNOWN)).select(*_HUB, "device_id").distinct()
-    cached = facts.filter((F.col("kind") == HELD) & (F.col("number") == 0)).select(*_HUB, "device_id", "sequence")
-    stored = facts.filter(F.col("kind") == FactKind.STORED.value).select(*_HUB, "device_id", "sequence")
-    stored = stored.join(F.broadcast(configured), [*_HUB, "sequence"], "left_anti")
-    elsewhere = cached.unionByName(stored).join(on_own_links, [*_HUB, "device_id"], "left_anti")
-    return (
-        elsewhere.groupBy(*_HUB, "device_id")
-        .agg(F.min("sequence").alias("sequence"))
-        .select(
-            *_finding(
-                "CredentialsNeverCachedUpstream",
-                "REG-7",
-                trace=F.col("trace"),
-                hub=F.col("hub"),
-                sequence=F.col("sequence"),
-                expected=F.lit("entries of devices that were on this hub's own links"),
-                seen=F.format_string("an entry of %s", F.col("device_id")),
-            )
+def credentials_never_cached_upstream(facts: DataFrame) -> DataFrame:
+    was_here = F.col("kind").isin(FactKind.BOUND.value, KNOWN)
+    is_entry = (F.col("kind") == FactKind.STORED.value) | ((F.col("kind") == HELD) & (F.col("number") == 0))
+    devices = facts.filter(was_here | is_entry).groupBy(*_HUB, "device_id")
+    seen = devices.agg(F.max(was_here).alias("was_here"), F.min(F.when(is_entry, F.col("sequence"))).alias("sequence"))
+    return seen.filter(~F.col("was_here")).select(
+        *_finding(
+            "CredentialsNeverCachedUpstream",
+            "REG-7",
+            trace=F.col("trace"),
+            hub=F.col("hub"),
+            sequence=F.col("sequence"),
+            expected=F.lit("entries of devices that were on this hub's own links"),
+            seen=F.format_string("an entry of %s", F.col("device_id")),
         )
     )
 
@@ -207,30 +195,25 @@ def revoked_stays_out(facts: DataFrame, unsettled: DataFrame, excluded: DataFram
     Nor in an ``excluded`` one: some hub of it does not conform, and it may be that hub's doing; or hubs replaced
     credentials by tokens under different keys.
     """
-    revoked = facts.filter((F.col("kind") == FactKind.REVOKED.value) & (F.col("proof") != ""))
-    proofs = revoked.select("trace", "proof").distinct()
-    held = facts.filter(F.col("kind") == HELD).join(proofs, ["trace", "proof"], "left_semi")
-    found = held.join(F.broadcast(excluded), "trace", "left_anti").join(F.broadcast(unsettled), "trace", "left")
+    is_revoked = F.col("kind") == FactKind.REVOKED.value
+    concerned = facts.filter((is_revoked | (F.col("kind") == HELD)) & (F.col("proof") != ""))
+    entry = F.when(F.col("kind") == HELD, F.struct("hub", "device_id"))
+    credentials = (
+        concerned.join(F.broadcast(excluded), "trace", "left_anti")
+        .groupBy("trace", "proof")
+        .agg(F.max(is_revoked).alias("is_revoked"), F.collect_list(entry).alias("entries"))
+    )
+    held = credentials.filter("is_revoked").select("trace", F.explode("entries").alias("entry"))
+    found = held.join(F.broadcast(unsettled), "trace", "left")
     return found.select(
         *_finding(
             REVOKED_STAYS_OUT,
             "REV-5",
             outcome=F.when(F.col("under_way").isNull(), F.lit("violates")).otherwise(F.lit("cannot_tell")),
             trace=F.col("trace"),
-            hub=F.col("hub"),
+            hub=F.col("entry.hub"),
             expected=F.lit("no entry with a credential that was revoked"),
-            seen=F.format_string("the entry of %s", F.col("device_id")),
+            seen=F.format_string("the entry of %s", F.col("entry.device_id")),
             missing=F.coalesce("under_way", F.lit("")),
         )
     )
-
-
-def unsettled_traces(facts: DataFrame, links: DataFrame) -> DataFrame:
-    """Traces in which something was still on its way at the end, and what: ``trace``, ``under_way``."""
-    hubs = facts.filter((F.col("kind") == SETTLED) & (F.col("number") == 0)).select(
-        "trace", F.format_string("the rows after %s had done all it had to", F.col("hub")).alias("under_way")
-    )
-    flying = links.filter("sent > received").select(
-        "trace", F.format_string("what was on its way over %s", F.col("connection")).alias("under_way")
-    )
-    return hubs.unionByName(flying).groupBy("trace").agg(F.min("under_way").alias("under_way"))

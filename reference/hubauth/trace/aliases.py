@@ -1,5 +1,7 @@
 """Names that a hub chose for itself, bound to those the core chose: MsgIDs of its own requests."""
 
+from collections.abc import Iterable
+
 from attrs import evolve, field, frozen
 from immutables import Map
 
@@ -67,7 +69,16 @@ class Aliases:
 
 def bind_all(aliases: Aliases, expected: list[Visible], seen: list[Event], state: State) -> Aliases | Difference:
     """Learn the names in a step's outputs, which are known to be the expected ones, link by link."""
-    for output, event in _paired(expected, seen):
+    for output, event in zip(expected, seen, strict=True):
+        if output.link != event.link:
+            return _bind_each(aliases, _paired(expected, seen), state)
+    return _bind_each(aliases, zip(expected, seen, strict=True), state)
+
+
+def _bind_each(aliases: Aliases, pairs: Iterable[tuple[Visible, Event]], state: State) -> Aliases | Difference:
+    for output, event in pairs:
+        if not isinstance(output, Send):
+            continue
         if output.frame.msg_id != event.msg_id or isinstance(output.frame.body, Revoke):
             bound = aliases.bind(output, event, state)
             if isinstance(bound, Difference):
@@ -80,13 +91,10 @@ def _answering(received: Received, msg_id: int) -> Received:
     return Received(received.link, evolve(received.frame, msg_id=msg_id), received.fresh)
 
 
-def _paired(expected: list[Visible], seen: list[Event]) -> list[tuple[Send, Event]]:
-    """The frames of both, in the order of each link."""
-    if all(output.link == event.link for output, event in zip(expected, seen, strict=True)):
-        return [(output, event) for output, event in zip(expected, seen, strict=True) if isinstance(output, Send)]
-    pairs = []
+def _paired(expected: list[Visible], seen: list[Event]) -> list[tuple[Visible, Event]]:
+    """Both together, in the order of each link."""
+    pairs: list[tuple[Visible, Event]] = []
     for link in {output.link for output in expected}:
         due = [output for output in expected if output.link == link]
-        done = [event for event in seen if event.link == link]
-        pairs += [(output, event) for output, event in zip(due, done, strict=True) if isinstance(output, Send)]
+        pairs += zip(due, [event for event in seen if event.link == link], strict=True)
     return pairs

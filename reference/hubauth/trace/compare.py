@@ -42,9 +42,14 @@ def unequal_field(codec: Codec, expected: Frame, seen: Event) -> str | None:
 
     A MsgID that the sender chose, the time of sending and the words of ``msg`` are free.
     """
-    for name in _HEADER:
-        if getattr(expected, name) != getattr(seen, name):
-            return name
+    if (
+        expected.sub_proto != seen.sub_proto
+        or expected.major != seen.major
+        or expected.flags != seen.flags
+        or expected.source != seen.source
+        or expected.target != seen.target
+    ):
+        return next(name for name in _HEADER if getattr(expected, name) != getattr(seen, name))
     if expected.msg_id != seen.msg_id and not chooses_msg_id(expected):
         return "msg_id"
     if seen.header == 2 and (expected.trace_id != seen.trace_id or expected.hop_limit != seen.hop_limit):
@@ -74,8 +79,12 @@ def find_difference(
     codec: Codec, expected: list[Visible], seen: list[Event], cited: tuple[str, ...]
 ) -> Difference | None:
     """What is wrong with the outputs of one step, compared link by link; None: nothing."""
-    if len(expected) == len(seen) and all(map(lambda e, s: same(codec, e, s), expected, seen)):
-        return None
+    if len(expected) == len(seen):
+        for output, event in zip(expected, seen, strict=True):
+            if not same(codec, output, event):
+                break
+        else:
+            return None
     found: list[tuple[int, Difference]] = []
     for link in sorted({output.link for output in expected} | {event.link or 0 for event in seen}):
         due = [output for output in expected if output.link == link]

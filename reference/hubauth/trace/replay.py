@@ -16,7 +16,7 @@ from hubauth.core.model import State
 from hubauth.core.policy import Policy
 from hubauth.trace.aliases import bind_all
 from hubauth.trace.compare import Difference, find_difference, visible
-from hubauth.trace.events import OUTPUTS, Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.trace.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
 from hubauth.trace.facts import Fact
 from hubauth.trace.policies import decode_policy, encode_policy
 from hubauth.trace.reasons import Found
@@ -76,8 +76,8 @@ class Replay:
         self._search: Search | None = None
         self._facts: list[Fact] = []
         self.events = 0
-        self.rules: Counter[str] = Counter()
-        """Rule -> in how many steps it decided."""
+        self._cited: dict[tuple[str, ...], int] = {}
+        """Rules that decided a step together -> how many steps."""
 
     @classmethod
     def resume(cls, checkpoint: Checkpoint, checkpoints: Mapping[int, Seal] | None = None) -> "Replay":
@@ -93,6 +93,15 @@ class Replay:
     def state(self) -> State | None:
         """After the last complete step; None before the first row."""
         return self._situation.state if self._situation is not None else None
+
+    @property
+    def rules(self) -> Counter[str]:
+        """Rule -> in how many steps it decided."""
+        counted: Counter[str] = Counter()
+        for rules, times in self._cited.items():
+            for rule in rules:
+                counted[rule] += times
+        return counted
 
     @property
     def policy(self) -> Policy | None:
@@ -115,7 +124,8 @@ class Replay:
         if self._search is not None:
             self._look(self._search.feed(event))
             return
-        if event.kind in OUTPUTS:
+        kind = event.kind
+        if kind is Kind.FRAME_OUT or kind is Kind.CLOSE:
             if self._cause is None:
                 self._violate_without_cause(event)
             self._outputs.append(event)
@@ -124,11 +134,11 @@ class Replay:
             self._settle()
             if self._decided is not None:
                 return
-        if event.kind is Kind.START:
+        if kind is Kind.START:
             self._start(event)
-        elif event.kind is Kind.CHECKPOINT:
+        elif kind is Kind.CHECKPOINT:
             self._compare_checkpoint(event)
-        elif event.kind is Kind.END:
+        elif kind is Kind.END:
             self._ended = True
         else:
             self._ended = False
@@ -139,7 +149,7 @@ class Replay:
         if self._decided is None and self._search is not None:
             self._look(self._search.finish())
             self._facts += self._search.facts
-            self.rules.update(self._search.rules)
+            self._cited = {(rule,): times for rule, times in self._search.rules.items()}
         if self._decided is None and self._cause is not None:
             self._settle(last=True)
         if self._decided is None and self._situation is None and self._search is None:
@@ -251,8 +261,10 @@ class Replay:
             cut = last and not self._ended and len(seen) < len(expected)
             self._report(event, difference, done.rules, "the end of the trace" if cut else "")
             return
-        self.rules.update(done.rules)
-        self._facts += taken.facts
+        cited = done.rules
+        self._cited[cited] = self._cited.get(cited, 0) + 1
+        if taken.facts:
+            self._facts += taken.facts
         self._situation = after
 
     # Verdicts

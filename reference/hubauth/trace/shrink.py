@@ -36,14 +36,22 @@ def shrink(events: Sequence[Event], attempts: int = ATTEMPTS) -> tuple[Event, ..
         is_same = found.outcome is Outcome.VIOLATES and found.rule == verdict.rule
         return is_same and found.sequence is not None and found.sequence >= begins
 
+    while True:
+        smaller = _smaller(kept, fails)
+        if smaller == kept:
+            return _rows(kept)
+        kept = smaller
+
+
+def _smaller(kept: list[Group], fails: Callable[[Sequence[Group]], bool]) -> list[Group]:
+    """Without devices, links and steps that are not needed; the first and the last step stay."""
     for about in (_device, _link):
         for name in sorted({about(event) for group in kept for event in group} - {""}):
             without = _without(kept, about, name)
-            if fails(without):
+            if len(without) + sum(map(len, without)) < len(kept) + sum(map(len, kept)) and fails(without):
                 kept = without
     start, final = kept[0], kept[-1]
-    middle = _minimal(kept[1:-1], lambda groups: fails([start, *groups, final]))
-    return _rows([start, *middle, final])
+    return [start, *_minimal(kept[1:-1], lambda groups: fails([start, *groups, final])), final]
 
 
 def _without(groups: Sequence[Group], about: Callable[[Event], str], name: str) -> list[Group]:

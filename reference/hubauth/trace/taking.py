@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 from immutables import Map
 
 from hubauth.core.credentials import is_well_formed
@@ -13,6 +13,7 @@ from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
+from hubauth.core.values import frozen
 from hubauth.trace.aliases import Aliases
 from hubauth.trace.compare import Difference
 from hubauth.trace.events import Event, Kind, frame_of, input_of
@@ -22,6 +23,8 @@ from hubauth.wire.dialects.codec import Codec
 
 UNKNOWN_CREDENTIAL = "0" * 43
 """Stands for a credential that was issued but never seen."""
+_NO_ALIASES = Aliases()
+_NONE_ISSUED: Map[str, bool] = Map()
 _REGISTERING = (Register, AssistRegister)
 
 
@@ -31,8 +34,8 @@ class Situation:
 
     policy: Policy
     state: State
-    aliases: Aliases = field(factory=Aliases)
-    issued: Map[str, bool] = field(factory=Map, repr=False)
+    aliases: Aliases = _NO_ALIASES
+    issued: Map[str, bool] = _NONE_ISSUED
     """Proofs of the credentials it has issued so far."""
 
     @property
@@ -55,10 +58,11 @@ class Taken:
 
 def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
     """Let the core take a row. ``seen`` is where to look for what the hub chose. Raises TraceError."""
-    happened = input_of(event, before.codec)
+    codec = before.codec
+    happened = input_of(event, codec)
     answer: Answer | None = None
     if isinstance(happened, Received) and isinstance(happened.frame.body, _REGISTERING):
-        answer = _answer_in(seen, event, before.codec)
+        answer = _answer_in(seen, event, codec)
         credential = answer.credential if answer is not None else ""
         happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
     happened, aliases = before.aliases.translate(happened)
@@ -82,7 +86,9 @@ def _advance(before: Situation, sequence: int, happened: Input, answer: Answer |
     policy = before.policy
     if isinstance(happened, PolicyChanged) and not any(map(_is_refusal, done.outputs)):
         policy = happened.policy
-    after = Situation(policy, done.state, before.aliases, before.issued)
+    after = before
+    if policy is not before.policy or done.state is not before.state:
+        after = Situation(policy, done.state, before.aliases, before.issued)
     if answer is None or not isinstance(happened, Received):
         return Taken(done, after, facts)
     wrong, after, issued = _check_issued(after, sequence, happened, done, answer)

@@ -61,12 +61,12 @@ def test_other_rules_are_judged_all_the_same(
     monkeypatch.setattr(engine, "step", decide)
     described = describe("root")
     cases = choose(CASES.values(), ["FRAME-17", "REG-13", "REG-9", "FRAME-4", "FRAME-5", "REV-2"])
+    profile = replace(described.profile, timeouts=TimeoutsTable(answer=1.0, silence=0.05))
     with in_thread(described) as address:
-        with Subject(*address, described.profile, Version.V1) as subject:
+        with Subject(*address, profile, Version.V1) as subject:
             subject.probe()
             assert subject.fence == fence
-        quick = replace(described.profile, timeouts=TimeoutsTable(answer=2.0, silence=0.05))
-        judgement = judge(address, quick, cases)
+        judgement = judge(address, profile, cases)
     assert {result.rule for result in judgement.results if result.verdict == "fail"} == failing
     assert {result.id for result in judgement.results if result.verdict == "pass"} >= {"REG-9", "FRAME-5", "REV-2"}
 

@@ -42,16 +42,22 @@ class Outcome:
 
     @property
     def answer(self) -> Answer:
-        """The answer on the link that asked."""
-        return next(frame.body for frame in self.frames.get(self.link, ()) if isinstance(frame.body, Answer))
+        """The answer on the link that asked. Raises LookupError if there was none to come."""
+        for frame in self.frames.get(self.link, ()):
+            if isinstance(frame.body, Answer):
+                return frame.body
+        raise LookupError("nothing is answered at once here")
 
     def on(self, peer: "Peer") -> list[Frame]:
         """What a peer was sent."""
         return self.frames.get(peer.link, [])
 
     def request(self, peer: "Peer", kind: type[Request]) -> Frame:
-        """The request of this kind that a peer was sent."""
-        return next(frame for frame in self.on(peer) if isinstance(frame.body, kind))
+        """The request of this kind that a peer was sent. Raises LookupError if there was none to come."""
+        for frame in self.on(peer):
+            if isinstance(frame.body, kind):
+                return frame
+        raise LookupError(f"{peer.name} was asked for no {kind.__name__}")
 
 
 @frozen

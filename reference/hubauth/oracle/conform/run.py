@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 from attrs import field, frozen
@@ -238,10 +239,17 @@ class Run:
 def redact(result: Result, profile: Profile) -> Result:
     """Without the credentials that the profile was given: a report may travel further than a profile."""
     secrets = {known.credential for known in profile.bindings} | {profile.hub.credential}
-    encoded = msgspec.json.encode(result).decode()
-    for secret in sorted(secrets - {""}, key=len, reverse=True):
-        encoded = encoded.replace(msgspec.json.encode(secret).decode()[1:-1], "(secret)")
-    return msgspec.json.decode(encoded, type=Result)
+    return msgspec.convert(_without(msgspec.to_builtins(result), sorted(secrets - {""}, key=len)), Result)
+
+
+def _without(plain: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(plain, str):
+        for secret in secrets:
+            plain = plain.replace(secret, "(secret)")
+        return plain
+    if isinstance(plain, dict):
+        return {name: _without(value, secrets) for name, value in plain.items()}
+    return [_without(value, secrets) for value in plain] if isinstance(plain, list | tuple) else plain
 
 
 def _finding(one: Difference, rule: str) -> Finding:

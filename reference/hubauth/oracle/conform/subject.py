@@ -14,9 +14,10 @@ from hubauth.wire.header import Version, encode_v1, encode_v2
 
 _FENCE_IDS = 0xFE00_0000
 _EPOCH = 1_735_689_600
-"""The beginning of 2025: numbers that must grow from run to run count from here."""
+"""The beginning of 2025: revokes of the hubs that this tool plays must be numbered higher in every run."""
 _NUMBERS_PER_SECOND = 16
-_FIRST_NODE = 0x0100_0000
+_FIRST_NODE, _NODES = 0x1000_0000, 0xC000_0000
+"""Where this tool is the authority: so many that no two runs hand out the same."""
 
 
 class NotServing(Exception):
@@ -52,9 +53,8 @@ class Subject:
         """What the hub answers to it, if it does not copy the MsgID."""
         self._devices = 0
         self._fences = _FENCE_IDS
-        now = time.time()
-        self._number = int((now - _EPOCH) * _NUMBERS_PER_SECOND) % 2**31
-        self._node = _FIRST_NODE + int((now - _EPOCH) * 4) % 2**30
+        self._number = int((time.time() - _EPOCH) * _NUMBERS_PER_SECOND) % 2**32
+        self._node = secrets.randbelow(_NODES) + _FIRST_NODE
         self._listening: socket.socket | None = None
         self.parent: Wire | None = None
 
@@ -172,17 +172,18 @@ class Subject:
         try:
             connected, _ = self._listening.accept()
         except TimeoutError:
-            raise Unreachable(f"the hub under test did not connect to its parent within {seconds:g} s") from None
+            raise Unreachable("the hub under test did not connect to its parent in time (timeouts.join)") from None
         self.parent = Wire(connected, Version(self.profile.parent.header), self.codec)
         return self.parent
 
     def accept_live(self) -> Wire:
-        """The newest of the hub's connections to its parent: older ones it may have given up meanwhile."""
-        wire = self.accept(self.profile.timeouts.join)
-        while wire.peek(self.profile.timeouts.answer) is None or wire.closed is not None:
+        """A connection of the hub to its parent on which it speaks: older ones it may have given up meanwhile."""
+        deadline = time.monotonic() + self.profile.timeouts.join
+        while True:
+            wire = self.accept(max(deadline - time.monotonic(), 0.01))
+            if isinstance(wire.peek(self.profile.timeouts.answer), Seen):
+                return wire
             wire.close()
-            wire = self.accept(self.profile.timeouts.join)
-        return wire
 
     def join(self) -> None:
         """Accept the hub under test as its parent, whatever it shows. Raises Unreachable."""
