@@ -65,16 +65,14 @@ class Row:
 # TLC
 
 
-def _prepare(model: Model, what: str, bug: str = "") -> Path:
+def _prepare(model: Model, what: str) -> Path:
     """An empty folder with the model's configuration, without what it checks, and a module that shows its constants."""
-    folder = WORK / f"{model.name}{bug}-{what}"
+    folder = WORK / f"{model.name}-{what}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    constants, _, rest = model.config.read_text().partition("SPECIFICATION")
-    if bug:
-        constants = constants.replace('Bug = ""', f'Bug = "{bug}"')
+    constants, checks = re.split(r"^SPECIFICATION \w+\n(?:VIEW \w+\n)?", model.config.read_text(), flags=re.MULTILINE)
     (folder / "constants").write_text(constants)
-    (folder / "checks").write_text(rest[rest.index("INVARIANTS") :])
+    (folder / "checks").write_text(checks)
     shown = ", ".join(f"{name} |-> {name}" for name in _MACHINES[model.module].CONSTANTS)
     (folder / "Shown.tla").write_text(
         f"---- MODULE Shown ----\nEXTENDS {model.module}\n"
@@ -111,10 +109,10 @@ def _machine(model: Model, said: str) -> AnyMachine:
 # Graphs
 
 
-def check_graph(model: Model, bug: str = "") -> Row:
-    """Compare the whole graph of a model, or of a variant of it with a mistake, with the core's."""
+def check_graph(model: Model) -> Row:
+    """Compare the whole graph of a model with the core's."""
     started = time.monotonic()
-    folder = _prepare(model, "graph", bug)
+    folder = _prepare(model, "graph")
     dump = ("-deadlock", "-dump", "dot,actionlabels", "graph.dot")
     code, said = _tlc(folder, "Shown", "INIT ShownInit\nNEXT Next\nVIEW View\n", *dump, recording=False)
     if code != 0:
@@ -135,14 +133,14 @@ def check_graph(model: Model, bug: str = "") -> Row:
 # Walks
 
 
-def check_walks(model: Model, bug: str = "", behaviours: int = BEHAVIOURS) -> list[Row]:
-    """Random behaviours of a model, or of a variant of it with a mistake, both ways."""
-    folder = _prepare(model, "walks", bug)
+def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[Row]:
+    """Compare random behaviours of a model, both ways."""
+    folder = _prepare(model, "walks")
     (folder / "traces").mkdir()
     started = time.monotonic()
     options = ("-simulate", f"file=traces/walk,num={behaviours}", "-depth", str(LENGTH), "-seed", str(SEED))
     # TLC simulates lazily and would write functions as the text that defines them; comparing a state makes it evaluate.
-    checks = "" if bug else (folder / "checks").read_text()
+    checks = "" if model.violates else (folder / "checks").read_text()
     config = f"INIT ShownInit\nNEXT Next\nINVARIANT Evaluated\n{checks}"
     code, said = _tlc(folder, "Shown", config, "-deadlock", *options)
     if code != 0:

@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent.parent
 TLA = HERE / "tla"
 WORK = HERE / "build" / "tlc"
 KINDS = ("ci", "long", "bug", "sim")
+EQUALITIES = ("", "graph", "walks")
 JAVA_NEEDED = 17
 CORES = 2
 HOLDS = ""
@@ -110,6 +111,8 @@ def gaps(catalogue: Catalogue) -> list[str]:
             found.append(f"{model.name} has the unknown kind {model.kind}")
         if (model.kind == "bug") != bool(model.violates):
             found.append(f"{model.name}: a bug variant, and nothing else, says what it violates")
+        if model.equality not in EQUALITIES:
+            found.append(f"{model.name} is to be compared in the unknown way {model.equality}")
         if not model.config.exists():
             found.append(f"{model.config.name} does not exist")
         elif model.violates and model.violates not in checked_by(model.config.read_text()):

@@ -115,6 +115,7 @@ def compare_graphs(machine: Machine[World], graph: Graph) -> Comparison:
         steps += len(theirs)
         for name, _ in theirs:
             actions[name] = actions.get(name, 0) + 1
+    assert reached.keys() == graph.steps.keys()
     return Comparison(len(reached), steps, actions)
 
 

@@ -57,8 +57,10 @@ def executor_python(tmp_path: Path) -> Path:
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{_SITE}" exec {sys.executable} -S "$@"\n')
     script.chmod(0o755)
-    ran = subprocess.run([script, "-c", "import attrs, pyarrow, hubauth"], capture_output=True, text=True, check=False)
-    assert "No module named 'hubauth'" in ran.stderr
+    ran = subprocess.run(
+        [script, "-c", "import attrs, pyarrow, hubauth.core"], capture_output=True, text=True, check=False
+    )
+    assert "No module named 'hubauth" in ran.stderr
     return script
 
 

@@ -1,5 +1,6 @@
 """The whole job on small traces: the same verdicts whatever the format, and damage never stops it."""
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -33,12 +34,13 @@ def test_json_lines_and_parquet_are_judged_alike(spark: SparkSession, tmp_path: 
     forms: tuple[Format, ...] = ("jsonl", "parquet")
     plain = []
     for form in forms:
-        write(tmp_path / form / "small", _SMALL, form)
+        traces = tmp_path / f"odd *[1]{{x}} {form}"
+        write(traces / "small", _SMALL, form)
         report = tmp_path / "report"
         if form == "parquet":
-            report = tmp_path / form / "report"
+            report = traces / "report"
             shutil.copytree(tmp_path / "report", report)
-        summary = judge(spark, tmp_path / form, report)
+        summary = judge(spark, traces, report)
         assert summary.outcome is Outcome.CONFORMS and summary.exit_code == 0
         assert all(check.looked_at for check in summary.checks)
         plain.append((summary.rows, summary.hubs, summary.coverage, summary.checks, summary.traces))
@@ -46,7 +48,7 @@ def test_json_lines_and_parquet_are_judged_alike(spark: SparkSession, tmp_path: 
         assert tables == {"facts", "hubs", "findings", "links", "coverage"}
         assert pq.read_table(report / "hubs").num_rows == summary.hubs == 4
     assert plain[0] == plain[1]
-    alone = judge_alone([tmp_path / "parquet" / "small"])
+    alone = judge_alone([traces / "small"])
     assert alone.outcome is Outcome.CONFORMS
     assert plain[0][2] == dict(alone.rules)
     schema = json.loads((tmp_path / "report" / "summary.schema.json").read_text())
@@ -98,17 +100,18 @@ _DAMAGES: tuple[Callable[[Path], None], ...] = (_truncate, _garble, _empty, _no_
 def test_a_damaged_file_is_a_verdict_about_its_hub(spark: SparkSession, tmp_path: Path) -> None:
     """Every hub has a file of its own; one of them is damaged, in each trace in another way."""
     for damage in _DAMAGES:
-        events, _ = rows_of(Blueprint(2, 20, 2500, 3, trace=damage.__name__))
-        directory = tmp_path / "traces" / damage.__name__ / "events"
+        trace = damage.__name__.strip("_")
+        events, _ = rows_of(Blueprint(2, 20, 2500, 3, trace=trace))
+        directory = tmp_path / "traces" / trace / "events"
         directory.mkdir(parents=True)
         for hub in ("hub-0", "hub-1"):
-            write_rows(tmp_path / damage.__name__ / hub, [event for event in events if event.hub == hub], [])
-            (file,) = (tmp_path / damage.__name__ / hub / "events").iterdir()
+            write_rows(tmp_path / trace / hub, [event for event in events if event.hub == hub], [])
+            (file,) = (tmp_path / trace / hub / "events").iterdir()
             file.rename(directory / f"{hub}-0000.parquet")
         damage(directory / "hub-1-0000.parquet")
     summary = judge(spark, tmp_path / "traces", tmp_path / "report")
     assert summary.outcomes == {"conforms": len(_DAMAGES), "violates": 0, "cannot_tell": len(_DAMAGES)}
-    assert {hub.trace for hub in summary.not_conforming} == {damage.__name__ for damage in _DAMAGES}
+    assert {hub.trace for hub in summary.not_conforming} == {damage.__name__.strip("_") for damage in _DAMAGES}
     for result in summary.not_conforming:
         assert (result.hub, result.outcome) == ("hub-1", Outcome.CANNOT_TELL)
         assert result.rule in ("TRACE-1", "TRACE-5")
@@ -122,7 +125,7 @@ def test_a_line_that_is_none_is_a_verdict_about_its_hub(spark: SparkSession, tmp
     folder = tmp_path / "tree" / "events"
     folder.mkdir(parents=True)
     lines = {hub: b"".join(encode_event(event) for event in events if event.hub == hub) for hub in ("hub-0", "hub-1")}
-    (folder / "hub-0-0000.jsonl").write_bytes(lines["hub-0"])
+    (folder / "hub-0-0000.jsonl.gz").write_bytes(gzip.compress(lines["hub-0"]))
     (folder / "hub-1-0000.jsonl").write_bytes(lines["hub-1"] + b'{"trace":"tree","hub":"hub-1","seq\n\xff\xfe\n')
     summary = judge(spark, tmp_path / "tree", tmp_path / "report")
     result = by_hub(summary)["hub-1"]

@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from hubauth.core import revoke
+from hubauth.core import presence
 from tools import equivalence, tlc
 from tools.equivalence import Row, check_graph, check_walks, gaps, table
 
@@ -19,26 +19,32 @@ def test_a_graph_of_the_tree_is_equal() -> None:
 
 
 def test_a_mistake_in_the_model_is_told() -> None:
-    row = check_graph(MODELS["MCCutOff"], bug="SilentReturn")
-    assert "HubLinkDrops(A)" in row.complaint[1]
-    assert "FrameGoesDown(A) leads elsewhere:" in row.complaint
-    assert any("[dev |-> " in line and '"ann"' in line for line in row.complaint)
+    assert check_graph(MODELS["BugSilentReturn"]).complaint == (
+        "After 3 steps:",
+        "  HubLinkDrops(A)",
+        "  HubReconnects(A, A)",
+        "  FrameGoesUp(A)",
+        "FrameGoesDown(A) leads elsewhere:",
+        "         TLA+  Python",
+        '  up[A]  <<>>  <<[dev |-> "d", node |-> 10, t |-> "ann"]>>',
+    )
 
 
 def test_a_mistake_in_the_model_of_permissions_is_told() -> None:
-    row = check_graph(MODELS["MCPermsReturning"], bug="ReturnTellsNobody")
-    assert any(line.startswith("FrameGoesDown(mid) leads elsewhere") for line in row.complaint)
+    told = check_graph(MODELS["BugReturnTellsNobody"]).complaint
+    assert "FrameGoesDown(mid) leads elsewhere:" in told
+    assert '  down[A]  <<>>  <<[nodes |-> {}, refresh |-> FALSE, t |-> "inval"]>>' in told
 
 
 def test_a_mistake_in_the_core_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revoke, "_cancel_authentications", lambda _t, _message: None)
-    row = check_graph(MODELS["MCCutOff"])
-    assert any(line.startswith(("OperatorRevokes", "Frame")) for line in row.complaint)
+    monkeypatch.setattr(presence, "dismiss", lambda *_: None)
+    told = check_graph(MODELS["MCLateNotice"]).complaint
+    assert any(line.startswith("  hub[root].dismissed") for line in told)
 
 
-@pytest.mark.parametrize(("name", "bug"), [("SimLateNotice", "NothingOwed"), ("SimPerms", "ReturnTellsNobody")])
-def test_walks_notice_a_mistake_both_ways(name: str, bug: str) -> None:
-    replayed, walked = check_walks(MODELS[name], bug, behaviours=20)
+@pytest.mark.parametrize("name", ["BugLossKeepsRoutes", "BugReturnTellsNobody"])
+def test_walks_notice_a_mistake_both_ways(name: str) -> None:
+    replayed, walked = check_walks(MODELS[name], behaviours=60)
     assert replayed.steps > 100 and walked.steps > 100
     assert any("leads elsewhere" in line for line in replayed.complaint)
     assert any("is no step of TLA+" in line for line in walked.complaint)

@@ -27,6 +27,7 @@ def test_every_kind_is_there() -> None:
     assert {model.name for model in tlc.select(catalogue, "ci", "")} >= {"MCTwoLevels", "BugNothingOwed"}
     assert all(model.kind == "bug" for model in tlc.select(catalogue, "bugs", ""))
     assert tlc.select(catalogue, "bugs", "MCTwoLevels") == []
+    assert not any(model.kind == "sim" for model in tlc.select(catalogue, "long", ""))
 
 
 def test_each_switch_is_used_by_a_variant_and_each_variant_has_a_switch() -> None:
@@ -54,6 +55,8 @@ def test_gaps_are_seen() -> None:
     assert "BugNothingOwed.cfg does not check NoLockOut" in gaps(Catalogue((), (evolve(BUG, violates="NoLockOut"),)))
     assert "Missing.cfg does not exist" in gaps(Catalogue((), (evolve(RIGHT, name="Missing"),)))
     assert "MCTwoLevels is listed twice" in gaps(Catalogue((), (RIGHT, RIGHT)))
+    unknown = Catalogue((), (evolve(RIGHT, equality="guess"),))
+    assert "MCTwoLevels is to be compared in the unknown way guess" in gaps(unknown)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from hubauth.spark.between import Between, cover
-from hubauth.spark.plan import Census, Task, make_tasks, take_census
+from hubauth.spark.plan import BIN_ROWS, Census, Task, make_tasks, take_census
 from hubauth.spark.replaying import (
     BEGIN,
     COLUMNS,
@@ -39,7 +39,7 @@ from hubauth.spark.results import (
     worst,
 )
 from hubauth.spark.rows import NothingToJudge, Problem, Rows, problem_of, read_rows
-from hubauth.spark.storage import Storage, join
+from hubauth.spark.storage import Storage, join, literal
 from hubauth.spark.tables import small_table
 from hubauth.specification import rules
 from hubauth.trace.verdicts import Outcome
@@ -71,6 +71,9 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase) -> Resul
         with phase("reading"):
             rows = read_rows(spark, storage, path, scratch)
             census = take_census(rows.events, rows.checkpoints)
+            # Of Spark's 200 most would be empty.
+            partitions = max(spark.sparkContext.defaultParallelism, census.rows // BIN_ROWS)
+            spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         if not census.rows and not rows.problems:
             raise NothingToJudge(f"{path} holds no rows")
         cores = spark.sparkContext.defaultParallelism
@@ -79,7 +82,7 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase) -> Resul
         with phase("replaying"):
             _replay(spark, rows, tasks).write.mode("overwrite").parquet(join(report, "facts"))
         replayed = time.monotonic() - replaying
-        facts = spark.read.schema(from_arrow_schema(OUT)).parquet(join(report, "facts"))
+        facts = spark.read.schema(from_arrow_schema(OUT)).parquet(literal(join(report, "facts")))
         with phase("comparing"):
             problems = _problems(rows, census)
             told = facts.filter(F.col("kind").isin(VERDICT, OPENED, SETTLED)).collect()

@@ -92,7 +92,7 @@ def take_census(events: DataFrame, checkpoints: DataFrame) -> Census:
 def make_tasks(hubs: tuple[HubLog, ...], cores: int) -> list[Task]:
     """Cut what is too large for an even share where a checkpoint allows it, and deal everything out."""
     total = sum(hub.rows for hub in hubs)
-    share = max(total // (cores * TASKS_PER_CORE), SMALLEST_SEGMENT)
+    share = max(-(-total // (cores * TASKS_PER_CORE)), SMALLEST_SEGMENT)
     segments = [(hub, begin, end, rows) for hub in hubs for begin, end, rows in _segments(hub, share)]
     wanted = max(cores * TASKS_PER_CORE, total // BIN_ROWS)
     loads = [(0, number) for number in range(min(wanted, len(segments)))]

@@ -4,6 +4,7 @@ Nothing is kept but the state of the segment under way. The replay itself is ``h
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from hubauth.core.canonical import decode_state
 from hubauth.spark.plan import Task
 from hubauth.trace import jsonl
-from hubauth.trace.events import Checkpoint, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.trace.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
 from hubauth.trace.facts import Fact, FactKind, proof_of
 from hubauth.trace.parquet import SCHEMA, events_of
 from hubauth.trace.policies import decode_policy
@@ -102,8 +103,10 @@ class _Segment:
             self._fail(checkpoint.sequence, "TRACE-3", str(problem), "a checkpoint that can be read")
 
     def seal(self, sequence: int, seal: Seal) -> None:
-        """Two different checkpoints of one row are none."""
+        """Two different checkpoints of one row are none. Those of earlier rows have been compared."""
         known = self._seals.get(sequence)
+        if known is None:
+            self._seals.clear()
         self._seals[sequence] = seal if known in (None, seal) else Seal("", b"")
 
     def feed(self, batch: Any) -> None:
@@ -113,21 +116,39 @@ class _Segment:
         if self._replay is None:
             self._fail(self.task.begin, "TRACE-3", "nothing", f"the checkpoint of row {self.task.begin}")
             return
-        sequence = -1
         batch = self._in_order(batch)
         try:
-            events = events_of(batch)
+            self._feed(self._replay, events_of(batch))
+        except TraceError:
+            self._feed_singly(self._replay, batch)
+
+    def _feed(self, replay: Replay, events: list[Event]) -> None:
+        sequence = -1
+        try:
             for event in events:
                 sequence = event.sequence
-                self._replay.feed(event)
+                replay.feed(event)
                 if event.kind is Kind.START:
-                    self._openings.append((sequence, decode_opening(event.payload)))
+                    self._open(event)
                 elif event.kind is Kind.POLICY:
                     self._policies.add(sequence)
-        except TraceError as problem:
-            self._fail(batch.column("sequence")[0].as_py(), "TRACE-5", str(problem), "readable rows")
         except Exception as problem:  # whatever is wrong with one hub's rows, the others go on
             self._fail(sequence, "TRACE-5", f"{type(problem).__name__}: {problem}", "rows that can be replayed")
+
+    def _feed_singly(self, replay: Replay, batch: Any) -> None:
+        """Up to the row that is none."""
+        for at in range(batch.num_rows):
+            row = batch.slice(at, 1)
+            try:
+                self._feed(replay, events_of(row))
+            except TraceError as problem:
+                self._fail(row.column("sequence")[0].as_py(), "TRACE-5", str(problem), "a readable row")
+                return
+
+    def _open(self, event: Event) -> None:
+        # Of one that cannot be read the replay has said so.
+        with suppress(TraceError):
+            self._openings.append((event.sequence, decode_opening(event.payload)))
 
     def _in_order(self, batch: Any) -> Any:
         """Rows come sorted by their numbers: they must stand in their file in that order. Cuts off what does not."""

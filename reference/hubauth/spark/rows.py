@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from hubauth.spark.storage import Storage, StorageProblem, Stored, join
+from hubauth.spark.storage import Storage, StorageProblem, Stored, join, literal
 from hubauth.trace import jsonl
 from hubauth.trace.events import Checkpoint, TraceError
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, SCHEMA, batch_of
@@ -73,8 +73,6 @@ def read_rows(spark: SparkSession, storage: Storage, path: str, scratch: str) ->
     checkpoints = [file for file in files if file.folder == _CHECKPOINTS]
     # Whoever loses rows to a damaged file will be told by the numbers of its rows; the rest of the job goes on.
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
-    # Of its 200 default partitions, most would be empty; large ones are cut by the plan of the replay.
-    spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     # A state can be large: batches are bounded by bytes, too.
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(64 * 1024 * 1024))
     read_events = _read(spark, storage, events, SCHEMA, _parse_events, join(scratch, "events"))
@@ -136,7 +134,7 @@ def _parquet(spark: SparkSession, paths: list[str], schema: Any) -> DataFrame:
     structure = from_arrow_schema(schema)
     file = F.col("_metadata.file_path")
     origin = [file.alias("file"), F.xxhash64(file).alias("piece"), F.col("_metadata.row_index").alias("place")]
-    return spark.read.schema(structure).parquet(*paths).select(*_filled(structure), *origin)
+    return spark.read.schema(structure).parquet(*map(literal, paths)).select(*_filled(structure), *origin)
 
 
 def _filled(structure: StructType) -> list[Column]:
@@ -156,7 +154,7 @@ def _stage(
     spark: SparkSession, paths: list[str], schema: Any, parse: _Parse, scratch: str
 ) -> tuple[DataFrame, list[Problem]]:
     file, start = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
-    lines = spark.read.text(paths).select(
+    lines = spark.read.text([*map(literal, paths)]).select(
         F.col("value").cast("binary").alias("line"),
         file.alias("file"),
         F.xxhash64(file, start).alias("piece"),
@@ -164,7 +162,7 @@ def _stage(
     )
     staged_schema = from_arrow_schema(pa.schema([*schema, *_STAGED]))
     lines.mapInArrow(parse, staged_schema).write.mode("overwrite").parquet(scratch)
-    staged = spark.read.schema(staged_schema).parquet(scratch)
+    staged = spark.read.schema(staged_schema).parquet(literal(scratch))
     bad = staged.filter(F.col("problem").isNotNull()).select("file", "problem").limit(_PROBLEMS_KEPT).collect()
     origin = [field.name for field in _ORIGIN]
     rows = staged.filter(F.col("problem").isNull()).select(*_filled(from_arrow_schema(schema)), *origin)

@@ -3,9 +3,7 @@
 from pathlib import Path
 from zipfile import ZipFile
 
-import hubauth
-
-_PACKAGE = Path(hubauth.__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def zip_package(archive: Path) -> None:

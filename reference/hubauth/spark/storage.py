@@ -3,6 +3,7 @@
 Everything goes through Hadoop's file systems, so that a path means the same to the driver and to the executors.
 """
 
+import re
 from typing import Any
 
 from attrs import frozen
@@ -127,6 +128,11 @@ class Footer:
 def join(directory: str, *names: str) -> str:
     """A path below a directory, whatever its scheme."""
     return "/".join([directory.rstrip("/"), *names])
+
+
+def literal(path: str) -> str:
+    """A path that stands for itself where Spark reads, which would take it for a pattern."""
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
 
 
 def brief(problem: Exception) -> str:

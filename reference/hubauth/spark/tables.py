@@ -7,6 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from hubauth.spark.storage import literal
+
 
 def small_table(spark: SparkSession, rows: list[Any], columns: str) -> DataFrame:
     """Rows that the driver has. As an Arrow table they become part of the plan instead of a job of their own."""
@@ -21,4 +23,4 @@ def small_table(spark: SparkSession, rows: list[Any], columns: str) -> DataFrame
 def written(table: DataFrame, path: str) -> DataFrame:
     """The same table, from where it was written to."""
     table.write.mode("overwrite").parquet(path)
-    return table.sparkSession.read.schema(table.schema).parquet(path)
+    return table.sparkSession.read.schema(table.schema).parquet(literal(path))

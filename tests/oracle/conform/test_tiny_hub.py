@@ -28,6 +28,7 @@ FAULTS = {
     "superseded": ("BIND-3", "connection of device 1", "closed by the hub", "still open"),
     "major": ("FRAME-13", "Major", "ERR_RESP", "OK_RESP"),
     "credential": ("REG-4", "credential", "one never issued before", None),
+    "short": ("REG-4", "credential", "43 characters of base64url", None),
 }
 
 
@@ -67,3 +68,4 @@ def test_it_is_told_where_it_fails(fault: str) -> None:
     findings = [(one.what, one.expected, one.seen) for one in failed[rule].findings]
     assert any(one[:2] == (what, expected) and seen in (None, one[2]) for one in findings), findings
     assert exit_code(judgement.results) == 1
+    assert len(failed) <= 2 and sum(result.verdict == "pass" for result in judgement.results) > 40, table(judgement)

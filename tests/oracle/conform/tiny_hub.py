@@ -94,7 +94,8 @@ def request(peer: Peer, source: int, msg_id: int, action: str, data: object) -> 
         return answer(peer, msg_id, action, INVALID)
     if action == "register":
         nodes.setdefault(device, 2 + len(nodes))
-        credentials[device] = secrets.token_urlsafe(32) if FAULT != "credential" else device.ljust(43, "x")[-43:]
+        issued = {"credential": device.ljust(43, "x")[-43:], "short": secrets.token_hex(8)}
+        credentials[device] = issued.get(FAULT, secrets.token_urlsafe(32))
         return admit(peer, msg_id, action, device)
     if action == "login":
         if not credential or not secrets.compare_digest(credentials.get(device, "").encode(), credential.encode()):

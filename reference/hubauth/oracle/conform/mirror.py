@@ -7,12 +7,15 @@ sides.
 """
 
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Any
 
 from attrs import evolve
 from immutables import Map
 
+from hubauth.core.credentials import is_well_formed
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PARENT, Input, Link, LinkUp, Received
 from hubauth.core.messages import Action, Answer, AssistRegister, Frame, Major, Reason, Register, Request, Revoke
@@ -73,6 +76,8 @@ class Mirror:
         """What the hub must have started and not cancelled -> when it runs out, by ``time.monotonic``."""
         self.taken: list[tuple[Input, bytes, Step]] = []
         """Every step so far: the input with the values of the hub under test, its payload, and what follows."""
+        self._issued: dict[str, str] = {}
+        """What stands for a credential here -> what the hub under test issued."""
         self._numbers: dict[tuple[int, int], int] = {}
         self._seen_id: dict[tuple[int, int], int] = {}
         self._own_id: dict[tuple[Link, int], int] = {}
@@ -120,9 +125,30 @@ class Mirror:
                 taken.append((happened, payloads[at] if at < len(payloads) else b"", done))
         return state, steps
 
+    def alias(self, issued: str) -> str:
+        """What stands here for a credential that the core would not issue."""
+        if is_well_formed(issued):
+            return issued
+        own = urlsafe_b64encode(sha256(issued.encode()).digest()).decode().rstrip("=")
+        self._issued[own] = issued
+        return own
+
+    def as_seen(self, frame: Frame) -> Frame:
+        """A frame of the core with the credentials of the hub under test."""
+        body = frame.body
+        issued = self._issued.get(getattr(body, "credential", ""))
+        if issued is None or isinstance(body, bytes):
+            return frame
+        return evolve(frame, body=evolve(body, credential=issued))  # type: ignore[arg-type]
+
     def _translated(self, received: Received) -> Received:
-        """An answer names the request by the hub's MsgID; here it has another."""
+        """An answer names the request by the hub's MsgID; here it has another. So may a credential."""
         frame = received.frame
+        shown = getattr(frame.body, "credential", "")
+        for alias, issued in self._issued.items():
+            if shown == issued and not isinstance(frame.body, bytes):
+                frame = evolve(frame, body=evolve(frame.body, credential=alias))  # type: ignore[arg-type]
+                received = evolve(received, frame=frame)
         if not isinstance(frame.body, Answer) or frame.body.action is Action.REVOKE:
             return received
         unknown = _UNKNOWN_MSG_ID | frame.msg_id & 0x0FFF_FFFF

@@ -237,9 +237,9 @@ class World:
         peers = sorted(self.peers.values(), key=lambda peer: peer is not sender)
         heard = self._ear.hear(peers, counts, closing, patience or self.subject.patience)
         bound = self._bound(predicted, heard)
-        usable = {key: value for key, value in bound.items() if _is_usable(value)}
+        usable = {key: self.mirror.alias(value) if isinstance(value, str) else value for key, value in bound.items()}
         steps = self.mirror.settle(inputs, usable, payloads)
-        expected, _ = _by_link(steps)
+        expected = {at: [*map(self.mirror.as_seen, frames)] for at, frames in _by_link(steps)[0].items()}
         cited = tuple(rule for done in steps for rule in done.rules)
         scene = Scene(self.rule, self._setting > 0 or not self.rule, cited, before, link)
         judge = Judge(self.subject.codec, self.subject.profile.choices, scene)
@@ -267,8 +267,8 @@ class World:
         for value in bound.values():
             if not isinstance(value, str):
                 continue
-            if not _is_usable(value):
-                judge.other(Difference("credential", "43 characters of base64url", value, "REG-4"), fatal=True)
+            if not is_well_formed(value):
+                judge.other(Difference("credential", "43 characters of base64url", value, "REG-4"))
             elif value in self.subject.credentials:
                 judge.other(Difference("credential", "one never issued before", value, "REG-4"))
             self.subject.credentials.add(value)
@@ -347,11 +347,6 @@ class World:
                 peer = self.peers.get(link)
                 if peer is not None and peer.acknowledges and isinstance(frame.body, AssistOffline):
                     peer.answer(frame, Reason.OK if frame.body.node_id else Reason.NOT_INDEXED)
-
-
-def _is_usable(value: object) -> bool:
-    """Whether the core can work with what the hub issued."""
-    return not isinstance(value, str) or is_well_formed(value)
 
 
 def _by_link(steps: Sequence[Step]) -> tuple[dict[Link, list[Frame]], set[Link]]:
