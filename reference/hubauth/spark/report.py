@@ -25,6 +25,8 @@ code, pre { font: 13px/1.45 ui-monospace, monospace; } pre { overflow-x: auto; w
 svg.bars { width: 100%; } svg.bars text { font: 12px system-ui, sans-serif; fill: currentColor; }
 svg.bars .note { opacity: .75; } rect.conforms { fill: var(--good); } rect.violates { fill: var(--bad); }
 rect.cannot_tell { fill: var(--open); } rect.rest { fill: var(--soft); } .drawing { overflow-x: auto; }
+.drawing svg { max-width: 100%; height: auto; } pre { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { table { display: block; overflow-x: auto; } .drawing svg { max-width: none; } }
 """
 
 
