@@ -24,8 +24,8 @@ CHOICES: dict[str, dict[str, Any]] = {
 
 
 ALL = [(role, dialect, 1) for role in ROLES for dialect in Dialect]
-ALL += [("middle", Dialect.AUTH, 2), ("child", Dialect.LOGIN, 2), ("middle", Dialect.FLAT, 2)]
-"""Role, dialect, and the header version towards the parent; devices speak both."""
+ALL += [(role, dialect, 2) for role in ROLES if role != "root" for dialect in Dialect]
+"""Role, dialect, and the header version towards the parent, which a root has not; devices speak both."""
 
 
 @pytest.mark.slow
