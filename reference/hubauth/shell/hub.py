@@ -5,7 +5,7 @@ import logging
 import resource
 import socket
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke, PolicyChange
 from hubauth.core.policy import Policy, Trust
 from hubauth.shell.addresses import Address
 from hubauth.shell.configuration import ConfigurationError, HubConfig
-from hubauth.shell.connection import ChildConnection
+from hubauth.shell.connection import ChildConnection, Connection
 from hubauth.shell.engine import Engine
 from hubauth.shell.journal import Journal, Recovered
 from hubauth.shell.observe import Observer, say
@@ -26,6 +26,7 @@ from hubauth.trace.recorder import Recorder
 from hubauth.trace.rows import Recording
 
 _ACCEPT_PAUSE = 0.1
+_ACCEPTED_PER_TURN = 64
 _TLS_HANDSHAKE_SECONDS = 10.0
 _OTHER_DESCRIPTORS = 64
 """For journal, snapshot, listening sockets, the parent, metrics and the event loop itself."""
@@ -45,6 +46,8 @@ class Hub:
         self._connections: set[ChildConnection] = set()
         self._room = asyncio.Semaphore(_places(config.limits.connections))
         self._tasks: set[asyncio.Task[None]] = set()
+        self._welcoming: set[asyncio.Task[None]] = set()
+        """Accepted, but no connection yet."""
         self._socket: socket.socket | None = None
         self._line: ParentLine | None = None
 
@@ -63,11 +66,11 @@ class Hub:
         except BaseException:
             self._close_files()
             raise
-        self._spawn(self._accept(self._socket, tls))
-        self._spawn(self._watch())
+        self._spawn(self._accept(self._socket, tls), self._tasks)
+        self._spawn(self._watch(), self._tasks)
         if config.parent is not None and config.parenting is not None:
             self._line = ParentLine(self.engine, config.limits, self.observer, config.parent, config.parenting, upwards)
-            self._spawn(self._line.run())
+            self._spawn(self._line.run(), self._tasks)
         if config.policy.trust is Trust.OPEN:
             say(logging.WARNING, "open_trust", detail="anyone may claim to be a hub: for laboratories only")
         if config.storage.durability == "none":
@@ -93,13 +96,13 @@ class Hub:
 
     async def stop(self) -> None:
         """Take nothing new, finish what was begun, close every connection, and leave the journal complete."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await _cancel(self._tasks)
         if self._socket is not None:
             self._socket.close()
+        if self._welcoming:
+            # Not cancelled at once: a connection that is being made may never hear that it was closed.
+            await asyncio.wait(self._welcoming, timeout=self.config.limits.close_seconds)
+        await _cancel(self._welcoming)
         lines = [] if self._line is None or self._line.connection is None else [self._line.connection]
         open_connections = [*self._connections, *lines]
         # Whoever keeps asking would keep the engine from ever settling.
@@ -108,13 +111,10 @@ class Hub:
         await self.engine.settle()
         for connection in open_connections:
             connection.shut()
-        deadline = asyncio.get_running_loop().time() + self.config.limits.close_seconds
-        while any(connection.is_open for connection in open_connections):
-            if asyncio.get_running_loop().time() > deadline:
-                for connection in open_connections:
-                    connection.abort()
-                deadline = float("inf")
-            await asyncio.sleep(0.005)
+        if not await _closed(open_connections, self.config.limits.close_seconds):
+            for connection in open_connections:
+                connection.abort()
+            await _closed(open_connections, self.config.limits.close_seconds)
         await self.engine.stop()
         self._close_files()
         say(logging.INFO, "stopped")
@@ -182,13 +182,13 @@ class Hub:
             connection.abort()
         self.failed.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], tasks: "set[asyncio.Task[None]]") -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             say(logging.ERROR, "task_failed", error=task.exception())
 
@@ -207,8 +207,25 @@ class Hub:
                 self._room.release()
                 raise
             else:
-                self.observer.count("accepted")
-                self._spawn(self._welcome(accepted, tls))
+                self._take_in(accepted, tls)
+                await self._accept_waiting(listening, tls)
+
+    async def _accept_waiting(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Whoever else waits already, a few at a time: one per turn would take for ever when turns are long."""
+        for _ in range(_ACCEPTED_PER_TURN):
+            if self._room.locked():
+                return
+            try:
+                accepted, _ = listening.accept()
+            except OSError:
+                return  # nobody, or what sock_accept will say
+            await self._room.acquire()
+            accepted.setblocking(False)
+            self._take_in(accepted, tls)
+
+    def _take_in(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
+        self.observer.count("accepted")
+        self._spawn(self._welcome(accepted, tls), self._welcoming)
 
     async def _welcome(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
         config = self.config
@@ -248,6 +265,24 @@ class Hub:
                 connection.check(now)
             if self._line is not None and self._line.connection is not None:
                 self._line.connection.check(now)
+
+
+async def _cancel(tasks: "set[asyncio.Task[None]]") -> None:
+    cancelled = list(tasks)
+    for task in cancelled:
+        task.cancel()
+    if cancelled:
+        await asyncio.wait(cancelled)
+
+
+async def _closed(connections: Sequence[Connection], seconds: float) -> bool:
+    """Wait until all are closed, but not for ever; whether they are."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while any(connection.is_open for connection in connections):
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(0.005)
+    return True
 
 
 def _places(wanted: int) -> int:
