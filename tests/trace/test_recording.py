@@ -33,6 +33,7 @@ from tests.shell.harness import (
     until,
     verified,
 )
+from tests.shell.raw import peer, register
 
 ADMIN_CREDENTIAL = "a" * 43
 
@@ -151,6 +152,28 @@ def test_a_restart_continues_the_trace(tmp_path: Path) -> None:
     starts = [decode_opening(event.payload) for event in rows if event.kind is Kind.START]
     assert [bool(opening.state) for opening in starts] == [False, True, True]
     assert judge([tmp_path / "t"]).outcome is Outcome.CONFORMS
+
+
+def test_a_restart_answers_nobody_and_still_conforms(tmp_path: Path) -> None:
+    """What waited for the parent is answered in the trace, but whoever asked is gone."""
+    storage = {"data_dir": str(tmp_path / "data"), "durability": "fsync"}
+
+    async def story() -> None:
+        async with recorded(config(provisioned=[verified(2)]), tmp_path / "root") as root:
+            child = child_config(2, root.address, storage=storage)
+            async with recorded(child, tmp_path / "t", key_file=tmp_path / "key") as hub:
+                await joined(hub)
+                root.engine.receive = lambda *_: 0  # type: ignore[method-assign]
+                async with peer(hub.address) as device:
+                    await device.send(register("sensor"))
+                    await until(lambda: hub.engine.state.pending)
+                    await hub.stop()
+            async with recorded(child, tmp_path / "t", key_file=tmp_path / "key") as hub:
+                assert not hub.engine.state.pending and hub.observer.counters["unsent", ""] == 1
+
+    run(story())
+    judgement = judge([tmp_path / "t"])
+    assert judgement.outcome is Outcome.CONFORMS, judgement.worst
 
 
 def test_a_hub_that_forgets_across_a_restart_is_found(tmp_path: Path) -> None:

@@ -235,13 +235,9 @@ class Engine:
                     self._touched.append(closing)
 
     def _send(self, output: Send) -> None:
-        port = self.ports.get(output.link)
-        if port is None:
-            self._observer.event("unsent", link=output.link, detail="the connection is gone")
-            self._observer.count("unsent")
-            return
-        frame, version = output.frame, port.version
-        if frame.sub_proto != SUB_PROTO and port.crowded:
+        port, frame = self.ports.get(output.link), output.frame
+        version = Version.V1 if port is None else port.version
+        if frame.sub_proto != SUB_PROTO and port is not None and port.crowded:
             # Whoever floods loses its own frames, not the link that everybody behind it depends on.
             self._observer.event("unsent", link=output.link, detail="too much waits for this hub")
             self._observer.count("unsent", "crowded")
@@ -255,7 +251,11 @@ class Engine:
         self._put += len(data)
         if self._recorder is not None:
             self._recorder.sent(output.link, data, version)
-        if port.put(data):
+        if port is None:
+            # After a restart, to a link of the time before: decided and lost.
+            self._observer.event("unsent", link=output.link, detail="the connection is gone")
+            self._observer.count("unsent")
+        elif port.put(data):
             self._touched.append(port)
 
     def _bytes_of(self, frame: Frame, version: Version) -> bytes:
@@ -297,6 +297,9 @@ class Engine:
                 self._fail(problem)
                 return
             self.records += len(records)
+            if self._recorder is not None:
+                # With the journal and not after the sync: a hub that is killed then begins again where its trace ends.
+                self._recorder.release()
             if self._journal.durability == "fsync":
                 self._sealed = ports
                 self._syncing = self._loop.run_in_executor(None, self._journal.sync)
