@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -153,11 +154,13 @@ class RowWriter:
         self._write(self._checkpoints, jsonl.encode_checkpoint(checkpoint))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left, as far as that can be done."""
         self.seal()
         self.release()
-        self._events.close()
-        self._checkpoints.close()
+        for file in (self._events, self._checkpoints):
+            # What could not be written is still in the file's buffer, and closing would try again.
+            with suppress(OSError):
+                file.close()
 
     def _write(self, file: BinaryIO, data: bytes) -> None:
         if self._failed:
