@@ -73,16 +73,17 @@ class NaiveHub:
     def busy(self, link: int) -> bool:
         return len([asked for asked in self.questions.values() if asked.link == link]) >= self.policy.pending_limit
 
-    def leave(self, link: int, *, report: bool) -> None:
-        """The device on the link is gone from here."""
+    def leave(self, link: int, *, report: bool, stays: bool = True) -> None:
+        """The device on the link is gone from here; whether the link stays, and hears that its questions are void."""
         device = self.links[link]
         assert device is not None
         self.links[link] = None
         self.places[device] = ("here", False)
-        entrance = (Action.REGISTER, Action.AUTHENTICATE)
-        self.questions = {
-            key: asked for key, asked in self.questions.items() if asked.link != link or asked.action in entrance
-        }
+        for key, asked in list(self.questions.items()):
+            if asked.link == link and asked.action not in (Action.REGISTER, Action.AUTHENTICATE):
+                del self.questions[key]
+                if stays:
+                    self.answer(link, asked.action, Reason.FORBIDDEN)
         if report:
             self.tell_parent(Action.ASSIST_OFFLINE)
 
@@ -95,7 +96,7 @@ class NaiveHub:
         self.closed.append(link)
 
     def displace(self, link: int) -> None:
-        self.leave(link, report=False)
+        self.leave(link, report=False, stays=not self.policy.close_superseded)
         if self.policy.close_superseded:
             self.close(link)
         else:
@@ -246,8 +247,9 @@ class NaiveHub:
             self.answer(PARENT, Action.REVOKE, Reason.OK)
             link = self.link_of(device)
             if link is not None:
-                self.leave(link, report=True)
-                if self.policy.close_on_revoke and not self._registers(link):
+                closes = self.policy.close_on_revoke and not self._registers(link)
+                self.leave(link, report=True, stays=not closes)
+                if closes:
                     self.close(link)
         elif device in self.entries and self.policy.answer_mismatch:
             self.answer(PARENT, Action.REVOKE, Reason.CREDENTIAL_MISMATCH)

@@ -189,7 +189,7 @@ class BelowMachine(RuleBasedStateMachine):
         self.naive.begin()
         done = self.hub.happens(LinkDown(link))
         if self.naive.links[link] is not None:
-            self.naive.leave(link, report=True)
+            self.naive.leave(link, report=True, stays=False)
         self.naive.forget_link(link)
         self.compare(done)
 

@@ -102,6 +102,14 @@ def test_what_a_lost_link_had_asked_itself_is_forgotten() -> None:
     assert "d" not in hub.state.whitelist
 
 
+def test_what_a_lost_link_of_a_flat_hub_had_asked_is_forgotten() -> None:
+    hub = mid(dialect=Dialect.FLAT)
+    hub.up(1)
+    hub.receive(1, Register("d"))
+    done = hub.down(1)
+    assert sent(done) == [] and not hub.state.pending and "LINK-7" in done.rules
+
+
 def test_what_the_parent_had_asked_is_forgotten_when_it_goes() -> None:
     hub = with_hubs(mid())
     hub.found_below("d", 30, 1)

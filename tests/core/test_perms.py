@@ -7,15 +7,18 @@ from hubauth.core.messages import (
     NO_GRANT,
     Action,
     Answer,
+    AssistRegister,
     Authenticate,
     GetPerms,
     Grant,
+    Offline,
     PermsInvalidate,
     Reason,
+    Register,
     Revoke,
 )
 from hubauth.core.model import Pending, Purpose
-from hubauth.core.outputs import CancelTimer, StartTimer
+from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Dialect, Provisioned
 from tests.core.harness import ADMIN, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
 
@@ -220,6 +223,64 @@ def test_a_held_request_of_a_device_that_left_its_link_is_not_carried_out() -> N
     done = hub.answered(PARENT, perms(30, REVOKER), msg_id=asked)
     assert sent(done) == [] and "LINK-7" not in done.rules
     assert hub.state.neighbours[0].sent == 0
+
+
+def test_who_asks_and_leaves_before_the_answer_is_refused() -> None:
+    hub = with_device()
+    hub.receive(1, GetPerms(44), msg_id=2)
+    asked = hub.last_question(PARENT)
+    done = hub.receive(1, Offline("d", 30), msg_id=3)
+    refusal = reply(1, Answer(Action.GET_PERMS, Reason.FORBIDDEN, "", 44), hub, msg_id=2)
+    assert refusal in sent(done, 1) and CancelTimer(asked) in done.outputs
+    assert {"LINK-10", "OFF-1"} <= set(done.rules) and not hub.state.pending
+    assert sent(hub.answered(PARENT, perms(44), msg_id=asked)) == []
+
+
+def test_a_held_request_is_refused_when_its_session_ends() -> None:
+    hub = with_device()
+    hub.receive(1, Revoke("x"), msg_id=2)
+    done = hub.receive(1, Offline("d", 30), msg_id=3)
+    assert reply(1, Answer(Action.REVOKE, Reason.FORBIDDEN, "x"), hub, msg_id=2) in sent(done, 1)
+    assert "LINK-10" in done.rules and hub.state.neighbours[0].sent == 0
+
+
+def test_a_revoke_that_has_gone_on_is_not_refused_when_its_session_ends() -> None:
+    hub = with_device()
+    hub.receive(1, Revoke("x"), msg_id=2)
+    hub.answered(PARENT, perms(30, REVOKER))
+    assert hub.state.neighbours[0].sent == 1
+    done = hub.receive(1, Offline("d", 30), msg_id=3)
+    assert [send.msg_id for send in (one.frame for one in sent(done, 1))] == [3]
+    assert "LINK-10" in done.rules
+
+
+def test_what_a_hub_had_asked_is_refused_when_it_is_a_hub_no_longer() -> None:
+    hub = with_hubs(mid())
+    hub.receive(1, AssistRegister("far"), source=HUB_A, msg_id=8)
+    done = hub.receive(1, Register("d"), msg_id=9)
+    assert "LINK-10" not in done.rules
+    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d")))
+    refusal = Answer(Action.ASSIST_REGISTER, Reason.FORBIDDEN, "far")
+    assert [send.frame.body for send in sent(done, 1)][:1] == [refusal]
+    assert {"LINK-10", "BIND-2"} <= set(done.rules)
+
+
+def test_what_a_flat_hub_had_asked_is_refused_when_it_is_a_hub_no_longer() -> None:
+    hub = with_hubs(mid(dialect=Dialect.FLAT))
+    hub.receive(1, AssistRegister("far"), source=HUB_A, msg_id=8)
+    hub.receive(1, Register("d"), msg_id=9)
+    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30))
+    assert [send.frame.body for send in sent(done, 1)][:1] == [Answer(Action.ASSIST_REGISTER, Reason.FORBIDDEN, "far")]
+    assert {"LINK-10", "BIND-2"} <= set(done.rules)
+
+
+def test_what_is_asked_on_a_link_that_closes_is_forgotten() -> None:
+    hub = with_device(close_superseded=True)
+    hub.receive(1, GetPerms(44), msg_id=2)
+    hub.up(2)
+    done = hub.receive(2, Authenticate("d", key("d")))
+    assert sent(done, 1) == [] and Close(1) in done.outputs
+    assert "LINK-7" in done.rules and "LINK-10" not in done.rules
 
 
 def test_a_held_request_whose_time_is_up_or_whose_way_is_lost_is_forbidden() -> None:

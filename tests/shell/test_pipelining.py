@@ -2,9 +2,9 @@
 
 import asyncio
 
-from hubauth.core.messages import Answer, Frame, ListRoles
+from hubauth.core.messages import Answer, Authenticate, Body, Frame, GetPerms, ListRoles, Offline
 from hubauth.shell.hub import Hub
-from tests.shell.harness import config, run, running, until
+from tests.shell.harness import config, run, running, three_levels, until
 from tests.shell.raw import Peer, peer, register, written
 
 DEVICES = 400
@@ -51,5 +51,21 @@ def test_who_goes_before_reading_is_gone() -> None:
                 eager.writer.write(written(Frame(ListRoles(limit=1000), source=node_id)) * REQUESTS)
                 await until(lambda: connection.congested)
             await until(lambda: not hub.engine.state.links, "its link is down")
+
+    run(story())
+
+
+def test_who_leaves_in_the_same_breath_still_gets_every_answer() -> None:
+    async def story() -> None:
+        async with three_levels() as tree, peer(tree.hubs["A"].address) as device:
+            await device.send(register("hasty", 1))
+            (admitted,) = await device.frames(1)
+            answer = admitted.body
+            assert isinstance(answer, Answer)
+            me = answer.node_id
+            asked: tuple[Body, ...] = (GetPerms(me), Offline("hasty", me), Authenticate("hasty", answer.credential))
+            frames = [Frame(body, msg_id=number, source=me) for number, body in enumerate(asked, 2)]
+            await device.send(b"".join(map(written, frames)))
+            assert {frame.msg_id for frame in await device.frames(3)} == {2, 3, 4}
 
     run(story())

@@ -31,10 +31,10 @@ def on_link_down(t: Transition, link: Link) -> None:
         t.parent_present = False
         presence.stop_announcing(t)
         presence.fail_asked(t, PARENT)
-    elif t.links[link] is not None:
+    presence.forget_asker(t, link)
+    if t.links[link] is not None:
         t.cite("OFF-4")
         presence.end_session(t, link)
-    presence.forget_asker(t, link)
     t.forget_link(link)
 
 
@@ -192,7 +192,6 @@ def _remove(t: Transition, binding: Provisioned) -> None:
     t.delete_entry(binding.device_id)
     found = t.session_of_node(binding.node_id)
     if found is not None:
-        presence.end_session(t, found[0])
         presence.close_link(t, found[0])
 
 

@@ -12,10 +12,11 @@ from hubauth.core.messages import (
     Frame,
     Major,
     Offline,
+    Reason,
 )
 from hubauth.core.model import Pending, Purpose, Route, Session
 from hubauth.core.outputs import Send
-from hubauth.core.talk import give_up, send_request
+from hubauth.core.talk import give_up, send_request, settle
 from hubauth.core.transition import Transition
 
 _ENTRANCE = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.QUERY)
@@ -78,7 +79,7 @@ def end_session(t: Transition, link: Link, *, report: bool = True) -> None:
     if session.is_hub:
         lose_hub(t, link, session)
     t.set_session(link, None)
-    forget_needing_session(t, link)
+    refuse_needing_session(t, link)
     route = t.directory.get(session.node_id)
     if route is not None and route.online and route.via == session.node_id:
         t.mark_offline(session.node_id)
@@ -92,17 +93,19 @@ def displace(t: Transition, link: Link) -> None:
     assert session is not None
     if session.is_hub:
         t.cite("BIND-4")
-    end_session(t, link, report=False)
     if t.policy.close_superseded:
-        close_link(t, link)
-    elif t.policy.has_presence:
+        close_link(t, link, report=False)
+        return
+    end_session(t, link, report=False)
+    if t.policy.has_presence:
         message = Offline(session.device_id, session.node_id, "superseded")
         t.emit(Send(link, Frame(message, Major.MSG, t.take_msg_id(), t.node_id)))
 
 
-def close_link(t: Transition, link: Link) -> None:
-    """Close a link without a session and forget what it asked."""
+def close_link(t: Transition, link: Link, *, report: bool = True) -> None:
+    """Forget what a link asked, end its session and close it."""
     forget_asker(t, link)
+    end_session(t, link, report=report)
     t.forget_link(link)
     t.close(link)
 
@@ -114,12 +117,15 @@ def forget_asker(t: Transition, link: Link) -> None:
         t.take_pending(msg_id)
 
 
-def forget_needing_session(t: Transition, link: Link) -> None:
-    """Only a registration or authentication may still be answered on a link without its session."""
+def refuse_needing_session(t: Transition, link: Link) -> None:
+    """Only a registration or authentication still goes on for a link without its session."""
     for msg_id in t.waiting.get(link, ()):
-        if t.pending[msg_id].purpose not in _ENTRANCE:
-            t.cite("LINK-7")
-            t.take_pending(msg_id)
+        if t.pending[msg_id].purpose in _ENTRANCE:
+            continue
+        t.cite("LINK-10")
+        pending = t.take_pending(msg_id)
+        if pending.purpose is not Purpose.REVOKE:
+            settle(t, pending, Reason.FORBIDDEN)
 
 
 def lose_hub(t: Transition, link: Link, session: Session) -> None:
@@ -129,7 +135,7 @@ def lose_hub(t: Transition, link: Link, session: Session) -> None:
         route = t.mark_offline(node_id)
         report_offline(t, node_id, route.device_id)
     fail_asked(t, link)
-    forget_needing_session(t, link)
+    refuse_needing_session(t, link)
 
 
 def fail_asked(t: Transition, link: Link) -> None:

@@ -143,10 +143,11 @@ def _delete(t: Transition, message: Revoke, entry: Entry, registering: Link | No
         return
     t.cite("REV-6")
     link = found[0]
-    presence.end_session(t, link)
     if t.policy.close_on_revoke and link != registering and not _registers(t, link):
         t.cite("REV-7")
         presence.close_link(t, link)
+    else:
+        presence.end_session(t, link)
 
 
 def _registers(t: Transition, link: Link) -> bool:

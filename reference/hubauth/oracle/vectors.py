@@ -225,8 +225,8 @@ _NO_REFUSAL = (NoteKind.DELIVERED, NoteKind.OPERATOR_ANSWER)
 
 
 def refuses(one: StepForm) -> bool:
-    """Whether the hub refuses or ignores what happened."""
-    return any(
+    """Whether the hub refuses or ignores what happened. (What LINK-10 refuses came in earlier.)"""
+    return "LINK-10" not in one.rules and any(
         (isinstance(output, SendForm) and output.reason is not Reason.OK)
         or (isinstance(output, NoteForm) and output.note not in _NO_REFUSAL)
         for output in one.outputs

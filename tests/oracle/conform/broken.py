@@ -21,6 +21,7 @@ from hubauth.core.messages import (
     Grant,
     ListRoles,
     Major,
+    Offline,
     PermsInvalidate,
     Reason,
     Register,
@@ -311,6 +312,15 @@ def _unsorted(frame: Frame, answer: Answer) -> Frame:
     return evolve(frame, body=evolve(answer, roles=tuple(reversed(answer.roles))))
 
 
+def _silent_when_left(_: Policy, __: State, happened: Input, output: Output) -> Iterable[Output]:
+    """Lets whoever says offline wait for what it had asked."""
+    answer = output.frame.body if isinstance(output, Send) else None
+    if not (
+        isinstance(body_of(happened), Offline) and isinstance(answer, Answer) and answer.action is Action.GET_PERMS
+    ):
+        yield output
+
+
 BROKEN: dict[str, Broken] = {
     "caches upstream": Broken("REG-7", instead(AssistRegister, _caches_upstream)),
     "same credential on re-register": Broken("REG-9", _same_credential, also=frozenset({"REG-4"})),
@@ -346,6 +356,7 @@ BROKEN: dict[str, Broken] = {
     "believes late reports": Broken("OFF-7", instead(AssistOffline, _late_offline)),
     "announces nothing": Broken("BIND-5", rewriting(_not_announcing), role="child"),
     "allocates while the parent is away": Broken("AUTHY-5", instead(Register, _allocates_when_alone), role="child"),
+    "lets who left wait": Broken("LINK-10", rewriting(_silent_when_left), role="child"),
     "lets devices assist": Broken("TRUST-3", instead(AssistRegister, _assists_devices)),
     "keeps superseded sessions": Broken("BIND-3", hub={"close_superseded": False}),
     "accepts long payloads": Broken("WIRE-6", limits={"payload": 65536}),

@@ -146,6 +146,15 @@ def forgets_who_is_gone(world: World) -> None:
     world.parent.answer(request, node_id=world.subject.fresh_node(), credential=credential)
 
 
+@case("LINK-10", needs=("register", "perms", "offline", "parent"), depends_on=("LINK-2", "OFF-1", "PERM-4"))
+def refuses_who_has_left(world: World) -> None:
+    """A device that asks and goes offline while it waits is answered 403; the late answer goes nowhere."""
+    device = world.registered()
+    asked = device.say(GetPerms(world.subject.fresh_node())).request(world.parent, GetPerms)
+    device.offline()
+    world.parent.answer(asked, grant=Grant("sensor", ("read",)))
+
+
 @case("TIME-2", needs=("register", "parent"), depends_on=("REG-5",))
 def gives_up_in_time(world: World) -> None:
     """A registration that the parent does not answer in time is answered 4002; a late answer changes nothing."""
