@@ -21,10 +21,16 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
+from hubauth.core.model import Entry, State
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.core.transition import Step
 from hubauth.trace.events import Checkpoint, Event
 from hubauth.trace.world import Node, Wire, World
+
+INNER_HUB = "hub-1"
+"""Has a parent, and children in a tree of six hubs or more."""
+NEVER_THERE = "never-there"
+"""A device that no hub has ever seen."""
 
 Outputs = tuple[Output, ...]
 Rows = Callable[[Event], None]
@@ -55,8 +61,14 @@ class Fault:
     """What stands in the log instead of two consecutive rows of a hub."""
     keep: Callable[[Checkpoint], Checkpoint | None] | None = None
     """What is kept instead of a checkpoint."""
+    kept: Callable[[Node], State | None] | None = None
+    """What a hub begins with that it should not have."""
     reuses_credential: bool = False
     loses_frame: bool = False
+    unrecorded: bool = False
+    """``INNER_HUB`` does it, again and again, and has no log: it shows at other hubs only."""
+    spans: str = ""
+    """The check between hubs that finds it, where every log is right in itself."""
 
     def plan(self, random: Random, events: int) -> "Plan":
         """To be planted somewhere in the first half of a trace."""
@@ -87,8 +99,17 @@ class Plan:
         if self.fault.loses_frame:
             world.lose = self._lose
 
+    def kept(self, node: Node) -> State | None:
+        """What a hub begins with, if that is not an empty state."""
+        state = self.fault.kept(node) if self.fault.kept is not None else None
+        if state is not None:
+            self._planted(node.name, 0)
+        return state
+
     def tampering(self, rows: Rows) -> Rows:
         """Between the world and whoever writes the rows."""
+        if self.fault.unrecorded:
+            return lambda event: None if event.hub == INNER_HUB else rows(event)
         if self.fault.tamper is None:
             return rows
 
@@ -112,9 +133,11 @@ class Plan:
         return tampered
 
     def tampering_checkpoints(self, keep: Callable[[Checkpoint], None] | None) -> Callable[[Checkpoint], None] | None:
-        if self.fault.keep is None or keep is None:
+        if keep is None or (self.fault.keep is None and not self.fault.unrecorded):
             return keep
         change, write = self.fault.keep, keep
+        if change is None:
+            return lambda checkpoint: None if checkpoint.hub == INNER_HUB else write(checkpoint)
 
         def tampered(checkpoint: Checkpoint) -> None:
             if self.done:
@@ -132,10 +155,11 @@ class Plan:
 
     def _bend(self, world: World, node: Node, happened: Input, done: Step) -> Outputs | None:
         assert self.fault.bend is not None
-        if self.done or world.count < self._after:
+        again = self.fault.unrecorded and self.done
+        if (self.done and not again) or world.count < self._after:
             return None
         instead = self.fault.bend(Moment(node, happened, done))
-        if instead is not None:
+        if instead is not None and not again:
             self._planted(node.name, node.sequence - 1)
         return instead
 
@@ -339,6 +363,25 @@ def _keep_open(moment: Moment) -> Outputs | None:
     return tuple(output for output in done.outputs if not isinstance(output, Close))
 
 
+def _swallow_revokes(moment: Moment) -> Outputs | None:
+    """Nothing of it goes down; the fences do, and make believe that it did."""
+    if moment.node.name != INNER_HUB:
+        return None
+    outputs = moment.done.outputs
+    left = tuple(
+        output
+        for output in outputs
+        if not (isinstance(output, Send) and isinstance(output.frame.body, Revoke) and output.link != PARENT)
+    )
+    return left if len(left) < len(outputs) else None
+
+
+def _cached(node: Node) -> State | None:
+    if node.name != INNER_HUB:
+        return None
+    return evolve(node.state, whitelist=node.state.whitelist.set(NEVER_THERE, Entry(4_000_002, "A" * 43)))
+
+
 def _is(kind: type, link: int | None = None) -> Callable[[Send], bool]:
     return lambda send: isinstance(send.frame.body, kind) and link in (None, send.link)
 
@@ -411,12 +454,25 @@ FAULTS: dict[str, Fault] = {
     "wrong_perms": Fault(
         "a node is said to have another role",
         "PERM-1",
-        _altered(_answers(Action.GET_PERMS, Reason.OK), lambda send: _with_body(send, node_id=3)),
+        _altered(_answers(Action.GET_PERMS, Reason.OK), lambda send: _with_body(send, node_id=3), "PERM-1"),
     ),
     "invalidation_stops": Fault(
         "an invalidation is not passed down", "PERM-7", _without(_is(PermsInvalidate), "PERM-7")
     ),
-    "frame_lost": Fault("a frame between two hubs never arrives", "TRACE-4", loses_frame=True),
+    "swallows_revokes": Fault(
+        "a hub without a log keeps revokes from those below it",
+        "REV-5",
+        _swallow_revokes,
+        unrecorded=True,
+        spans="RevokedStaysOut",
+    ),
+    "caches_upstream": Fault(
+        "a hub begins with the credential of a device that was never there",
+        "REG-7",
+        kept=_cached,
+        spans="CredentialsNeverCachedUpstream",
+    ),
+    "frame_lost": Fault("a frame between two hubs never arrives", "TRACE-4", loses_frame=True, spans="SentIsReceived"),
     "row_missing": Fault("a row is missing in the log", "TRACE-1", tamper=lambda a, _: (a,)),
     "row_twice": Fault("a row stands twice in the log", "TRACE-1", tamper=lambda a, b: (a, a, b)),
     "rows_swapped": Fault("two rows of the log are swapped", "TRACE-1", tamper=lambda a, b: (b, a)),
