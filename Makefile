@@ -15,6 +15,7 @@ setup: $(STAMP) ## create .venv and install everything
 
 $(STAMP): pyproject.toml requirements-dev.lock
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubauth needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	@echo "installing what hubauth is built and checked with into $(VENV): some minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --require-hashes --requirement requirements-dev.lock
 	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .

@@ -53,8 +53,9 @@ def main() -> int:
         print(f"\n--- {check.name}: {' '.join(check.command[1:])}", flush=True)
         started = time.monotonic()
         code, last = run(check)
-        if code != 0:
-            print(f"\n{check.name} failed with exit code {code}: {last}", file=sys.stderr)
+        if code != 0 or not last:
+            why = last or "it did not say what it checked"
+            print(f"\n{check.name} failed with exit code {code}: {why}", file=sys.stderr)
             return 1
         rows.append(f"  {check.name:<14} {time.monotonic() - started:>5.0f} s  {last}")
     print("\n" + "\n".join(rows))

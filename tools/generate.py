@@ -62,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     stale = stale_files(files)
     for path in stale:
         print(f"stale: {path} (run `make generate`)", file=sys.stderr)
+    print(f"{len(files)} generated files, {len(stale)} of them stale")
     return 1 if stale else 0
 
 

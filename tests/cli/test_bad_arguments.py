@@ -99,6 +99,17 @@ def bad_syntax(command: Command) -> Iterator[list[str]]:
             yield [*words, *given, action.option_strings[-1][:-1], "abbreviated"]
 
 
+def before_its_name(command: Command) -> Iterator[list[str]]:
+    """Every option of a command that has commands below it, in front of one of those."""
+    below = [action for action in command.parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for name in (name for action in below for name in action.choices):
+        for action in command.parser._actions:
+            if action.option_strings and action.dest not in ("help", "version"):
+                choices = [str(choice) for choice in action.choices or ("1",) if choice != action.default]
+                yield [*command.path[1:], action.option_strings[-1], *choices[: takes_value(action)], name]
+
+
+MISPLACED = [arguments for command in commands(parser()) for arguments in before_its_name(command)]
 SYNTAX = [arguments for command in commands(parser()) for arguments in bad_syntax(command)]
 
 
@@ -122,12 +133,19 @@ def expect_complaint(arguments: list[str], code: int, capsys: pytest.CaptureFixt
 
 
 def test_there_is_something_to_walk() -> None:
-    assert len(LEAVES) >= 11 and len(SYNTAX) > 150
+    assert len(LEAVES) >= 11 and len(SYNTAX) > 150 and len(MISPLACED) >= 15
 
 
 @pytest.mark.parametrize("arguments", SYNTAX, ids=" ".join)
 def test_what_the_parser_finds(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "--help" in expect_complaint(arguments, 2, capsys)
+
+
+@pytest.mark.parametrize("arguments", MISPLACED, ids=" ".join)
+def test_an_option_before_the_command_it_is_meant_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    said = expect_complaint(arguments, 2, capsys)
+    assert f"{arguments[1]} stands before {arguments[-1]}" in said and f"{arguments[-1]} --help" in said
+    assert [path.name for path in Path().iterdir()] == ["garbage"]
 
 
 def test_every_command_has_a_line_in_the_table() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hubauth
+from hubauth.specification import SPEC
 from tools.catalogue import ROOT
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,20 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     assert kinds == {"hubauth", f"hubauth-{hubauth.__version__}.dist-info"}
     strange = ("/tests/", "/model_tests/", "__pycache__", ".pyc", ".hypothesis")
     assert not [name for name in names(wheel) if any(part in name for part in strange)]
+
+
+def test_an_editable_installation_links_the_checkout_and_copies_nothing(tmp_path: Path) -> None:
+    """Where only site-packages is seen there is then no hubauth at all, not an empty one."""
+    program = f"import hatchling.build; hatchling.build.build_editable({str(tmp_path)!r})"
+    run(sys.executable, "-c", program, cwd=ROOT)
+    (built,) = tmp_path.glob("*.whl")
+    assert {name.split("/")[0] for name in names(built)} == {
+        "_hubauth.pth",
+        f"hubauth-{hubauth.__version__}.dist-info",
+    }
+    with zipfile.ZipFile(built) as archive:
+        assert archive.read("_hubauth.pth").decode() == str(ROOT / "reference")
+    assert ROOT / "spec" == SPEC
 
 
 def test_the_wheel_declares_its_extras_and_one_version(wheel: Path) -> None:

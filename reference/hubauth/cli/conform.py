@@ -3,8 +3,10 @@
 import argparse
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from hubauth.cli.problems import CommandError
 from hubauth.core.policy import Dialect
@@ -29,6 +31,7 @@ examples:
   hubauth conform 127.0.0.1:7080 --profile hub.profile.toml --report build/conform
   hubauth conform 127.0.0.1:7080 --only REG-9 --only REV-5
   hubauth conform --list --dialect flat
+
 exit codes:
   0 conforms, 1 violates, 2 usage, 3 the run itself failed (no verdict about a rule), 4 unreadable file
 """
@@ -97,7 +100,13 @@ def _judge(subject: Subject, cases: list[Case], known: frozenset[str], chosen: a
             raise CommandError(f"cannot listen on {above}: {problem.strerror}", "see parent.listen") from None
         subject.join()
     examples = chosen.examples if chosen.examples is not None else 0 if chosen.only else _EXAMPLES_PLAYED
-    return Run(subject, cases, known, _command(chosen), examples, chosen.seed, _progress).judge()
+    with TemporaryDirectory(prefix="hubauth-") as notes:
+        # Hypothesis would keep its notes in the directory where the command was typed.
+        set_hypothesis_home_dir(notes)
+        try:
+            return Run(subject, cases, known, _command(chosen), examples, chosen.seed, _progress).judge()
+        finally:
+            set_hypothesis_home_dir(None)
 
 
 def _progress(result: Result) -> None:

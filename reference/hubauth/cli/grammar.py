@@ -1,7 +1,7 @@
 """How every command reads its arguments: one parser class, and a walk over all commands that it has."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from attrs import frozen
@@ -20,9 +20,18 @@ class Parser(argparse.ArgumentParser):
         raise CommandError(message, f"{self.prog} --help")
 
 
-def example_of(command: str, arguments: str) -> str:
-    """The epilog of a command that one example explains."""
-    return f"examples:\n  hubauth {command} {arguments}\n"
+def add_command(
+    inner: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    short: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    """A command that its function's docstring describes, and one example: what follows the name there."""
+    parser = inner.add_parser(name, help=short, description=run.__doc__)
+    parser.epilog = f"examples:\n  {parser.prog} {example}\n"
+    parser.set_defaults(run=run)
+    return parser
 
 
 @frozen

@@ -47,6 +47,19 @@ examples:
 """
 
 
+class _Alone(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """A command whose options stand behind its name: what stands before it would be forgotten, so it is refused."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        for action in parser._actions:
+            if getattr(namespace, action.dest, action.default) != action.default:
+                message = f"{action.option_strings[-1]} stands before {values[0]}"
+                raise CommandError(message, f"options of {values[0]} follow it: {parser.prog} {values[0]} --help")
+        super().__call__(parser, namespace, values, option_string)
+
+
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The grammar of this command."""
     about = "Run a hub until it is told to stop (SIGTERM)."
@@ -68,7 +81,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     hub.add_argument("--trace-key", type=Path, metavar="FILE", help="hubs that share it use the same tokens")
     hub.add_argument("--keep-credentials", action="store_true", help="leave credentials in the trace")
     hub.add_argument("--check", action="store_true", help="only check the configuration")
-    inner = hub.add_subparsers(metavar="init")
+    inner = hub.add_subparsers(metavar="init", action=_Alone)
     about = "Write a commented configuration, never over an existing file."
     init = inner.add_parser("init", help="write a commented configuration", description=about, epilog=_INIT_EXAMPLES)
     init.set_defaults(run=write_configuration)

@@ -4,10 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 
 from hubauth.cli import trace_making
-from hubauth.cli.grammar import example_of
+from hubauth.cli.grammar import add_command
 from hubauth.cli.problems import REFUSED, CommandError
 from hubauth.cli.trace_making import UNREADABLE, policy_in
 from hubauth.core.policy import Policy
@@ -54,75 +55,53 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _add_judging(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    about = "Say what is missing in a trace, row by row. Exit code 1 if something has to be put right."
-    linting = inner.add_parser(
-        "lint",
-        help="say what is missing in a trace",
-        description=about,
-        epilog=example_of("trace lint", "traces/today"),
-    )
-    linting.set_defaults(run=_guarded(run_lint))
-    linting.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+    linting = add_command(inner, "lint", run_lint, "say what is missing in a trace", "traces/today")
+    _add_trace(linting)
     linting.add_argument("--json", action="store_true", help="the findings as JSON, one per line")
-    about = "Replay every hub of the traces and judge what it did."
-    replaying = inner.add_parser(
-        "replay",
-        help="judge traces on this machine",
-        description=about,
-        epilog=example_of("trace replay", "traces/today --rules"),
-    )
-    replaying.set_defaults(run=_guarded(run_replay))
+    replaying = add_command(inner, "replay", run_replay, "judge traces on this machine", "traces/today --rules")
     replaying.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="trace directories or files of rows")
-    replaying.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
+    _add_policy(replaying)
     replaying.add_argument("--rules", action="store_true", help="also how often each rule decided something")
     replaying.add_argument("--json", action="store_true", help="the verdicts as JSON")
 
 
 def _add_looking(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    about = "Draw what led to a verdict, or any rows of one hub, as a sequence diagram."
-    explaining = inner.add_parser(
-        "explain",
-        help="draw what happened",
-        description=about,
-        epilog=example_of("trace explain", "traces/today --html why.html"),
-    )
-    explaining.set_defaults(run=_guarded(run_explain))
-    explaining.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
-    explaining.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
+    explaining = add_command(inner, "explain", run_explain, "draw what happened", "traces/today --html why.html")
+    _add_one_hub(explaining)
     explaining.add_argument("--rows", metavar="FIRST:LAST", help="these rows instead of those that led to the verdict")
-    explaining.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
     explaining.add_argument("--svg", type=Path, metavar="FILE", help="write the picture there")
     explaining.add_argument("--html", type=Path, metavar="FILE", help="write picture and verdict there")
-    about = "Leave out of a failing trace what it does not need to fail in the same way."
-    shrinking = inner.add_parser(
-        "shrink",
-        help="make a failing trace small",
-        description=about,
-        epilog=example_of("trace shrink", "traces/today --out small.jsonl"),
-    )
-    shrinking.set_defaults(run=_guarded(run_shrink))
-    shrinking.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
-    shrinking.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
-    shrinking.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
+    shrinking = add_command(inner, "shrink", run_shrink, "make a failing trace small", "traces/today --out small.jsonl")
+    _add_one_hub(shrinking)
     shrinking.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write it, as JSON Lines")
     shrinking.add_argument("--json", action="store_true", help="say what was written as JSON")
-    about = "Write a trace in the other format; nothing is lost."
-    converting = inner.add_parser(
-        "convert",
-        help="between JSON Lines and Parquet",
-        description=about,
-        epilog=example_of("trace convert", "traces/today traces/columns --to parquet"),
+    converting = add_command(
+        inner, "convert", run_convert, "between JSON Lines and Parquet", "traces/today traces/columns --to parquet"
     )
-    converting.set_defaults(run=_guarded(run_convert))
-    converting.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+    _add_trace(converting)
     converting.add_argument("out", type=Path, metavar="DIR", help="the directory to write")
     converting.add_argument("--to", choices=["jsonl", "parquet"], required=True, help="the format to write")
     converting.add_argument("--json", action="store_true", help="say what was written as JSON")
 
 
+def _add_trace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
+
+
+def _add_policy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
+
+
+def _add_one_hub(parser: argparse.ArgumentParser) -> None:
+    _add_trace(parser)
+    parser.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
+    _add_policy(parser)
+
+
 def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """What cannot be read ends the command with exit code 4."""
 
+    @wraps(run)
     def guarded(chosen: argparse.Namespace) -> int:
         try:
             return run(chosen)
@@ -135,7 +114,9 @@ def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
 # Judging
 
 
+@_guarded
 def run_lint(chosen: argparse.Namespace) -> int:
+    """Say what is missing in a trace, row by row. Exit code 1 if something has to be put right."""
     errors = warnings = 0
     for finding in lint(chosen.path):
         errors += finding.is_error
@@ -149,7 +130,9 @@ def run_lint(chosen: argparse.Namespace) -> int:
     return REFUSED if errors else 0
 
 
+@_guarded
 def run_replay(chosen: argparse.Namespace) -> int:
+    """Replay every hub of the traces and judge what it did."""
     judgement = judge(chosen.paths, _policies(chosen.policy), _progress(chosen.json))
     if chosen.json:
         said = {
@@ -193,7 +176,9 @@ def _progress(quiet: bool) -> Callable[[int], None]:
 # Looking
 
 
+@_guarded
 def run_explain(chosen: argparse.Namespace) -> int:
+    """Draw what led to a verdict, or any rows of one hub, as a sequence diagram."""
     if chosen.rows is not None:
         verdict, rows = None, _rows_between(chosen)
     else:
@@ -241,7 +226,9 @@ def _rows_of(path: Path, hub: str) -> Iterator[Event]:
     return (event for file in events_files(path) for event in read_events(file) if event.hub == hub)
 
 
+@_guarded
 def run_shrink(chosen: argparse.Namespace) -> int:
+    """Leave out of a failing trace what it does not need to fail in the same way."""
     hub = chosen.hub or _worst(chosen).hub
     rows = list(_rows_of(chosen.path, hub))
     if not rows:
@@ -260,7 +247,9 @@ def run_shrink(chosen: argparse.Namespace) -> int:
     return 0
 
 
+@_guarded
 def run_convert(chosen: argparse.Namespace) -> int:
+    """Write a trace in the other format; nothing is lost."""
     files = events_files(chosen.path)
     rows = checkpoints = 0
     try:

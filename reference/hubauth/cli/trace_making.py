@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from hubauth.cli.grammar import example_of
+from hubauth.cli.grammar import add_command
 from hubauth.cli.problems import CommandError
 from hubauth.core.policy import Dialect, Policy
 from hubauth.shell.addresses import Address, parse_address
@@ -26,41 +26,34 @@ FAILED, UNREADABLE = 3, 4
 
 def add_to(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The grammar of these commands."""
-    about = "Pass on what clients and a hub say to each other, byte by byte, and record it as a trace of that hub."
-    tap = inner.add_parser(
+    tap = add_command(
+        inner,
         "tap",
-        help="record any hub from outside",
-        description=about,
-        epilog=example_of("trace tap", "127.0.0.1:7081 127.0.0.1:7080 --policy hub.toml --out traces/tapped"),
+        run_tap,
+        "record any hub from outside",
+        "127.0.0.1:7081 127.0.0.1:7080 --policy hub.toml --out traces/tapped",
     )
-    tap.set_defaults(run=run_tap)
     tap.add_argument("listen", metavar="LISTEN", help="HOST:PORT for devices and child hubs")
     tap.add_argument("target", metavar="TARGET", help="HOST:PORT where the hub listens")
     tap.add_argument(
         "--parent", nargs=2, metavar=("LISTEN", "TARGET"), help="likewise to its parent, if the hub connects to LISTEN"
     )
     _add_recording(tap)
-    about = "Record what a packet capture shows of a hub. Needs dpkt: pip install 'hubauth[pcap]'."
-    capture = inner.add_parser(
+    capture = add_command(
+        inner,
         "import-pcap",
-        help="a packet capture as a trace",
-        description=about,
-        epilog=example_of("trace import-pcap", "hub.pcap --listens 10.0.0.1:7080 --out traces/captured"),
+        run_import,
+        "a packet capture as a trace",
+        "hub.pcap --listens 10.0.0.1:7080 --out traces/captured",
     )
-    capture.set_defaults(run=run_import)
     capture.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng")
     capture.add_argument("--listens", required=True, metavar="HOST:PORT", help="where the hub listens")
     capture.add_argument("--parent", metavar="HOST:PORT", help="where its parent listens")
     _add_recording(capture)
     capture.add_argument("--json", action="store_true", help="say what was written as JSON")
-    about = "Make a trace of a tree of hubs with devices that come, go, roam and are revoked, by the reference itself."
-    making = inner.add_parser(
-        "generate",
-        help="make a trace of any size",
-        description=about,
-        epilog=example_of("trace generate", "--hubs 64 --events 1000000 --out traces/made"),
+    making = add_command(
+        inner, "generate", run_generate, "make a trace of any size", "--hubs 64 --events 1000000 --out traces/made"
     )
-    making.set_defaults(run=run_generate)
     making.add_argument("--hubs", type=int, default=4, metavar="N", help="how many (default: 4)")
     making.add_argument("--devices", type=int, default=100, metavar="N", help="how many (default: 100)")
     making.add_argument("--events", type=int, default=10_000, metavar="N", help="about how many rows (default: 10000)")
@@ -108,6 +101,7 @@ def _address(name: str, text: str) -> Address:
 
 
 def run_tap(chosen: argparse.Namespace) -> int:
+    """Pass on what clients and a hub say to each other, byte by byte, and record it as a trace of that hub."""
     crossings = [Crossing(_address("LISTEN", chosen.listen), _address("TARGET", chosen.target))]
     if chosen.parent is not None:
         listen, target = (_address("--parent", text) for text in chosen.parent)
@@ -136,6 +130,7 @@ async def _tap(tap: Tap) -> None:
 
 
 def run_import(chosen: argparse.Namespace) -> int:
+    """Record what a packet capture shows of a hub. Needs dpkt: pip install 'hubauth[pcap]'."""
     try:
         from hubauth.trace.pcap import import_capture
     except ImportError:
@@ -153,6 +148,7 @@ def run_import(chosen: argparse.Namespace) -> int:
 
 
 def run_generate(chosen: argparse.Namespace) -> int:
+    """Make a trace of a tree of hubs with devices that come, go, roam and are revoked, by the reference itself."""
     for name in ("hubs", "devices", "events"):
         if getattr(chosen, name) < 1:
             raise CommandError(f"--{name} must be at least 1")

@@ -23,7 +23,6 @@ MAX_DEPTH = 32
 """Levels of nesting in a payload. Fixed, because the JSON reader's own limit moves with the caller's stack."""
 
 _OK = CODES[Reason.OK]
-_SHOWN_CHARACTERS = 40
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A string, also one that never ends. Never backtracks: hostile payloads would make that quadratic."""
@@ -254,5 +253,5 @@ def unreadable_payload(detail: str, *, is_answer: bool = False) -> Decoded:
 
 
 def unknown_action(word: str) -> Decoded:
-    """An action word the dialect does not have; shown escaped and cut, since anybody may have sent it."""
-    return Decoded(Malformed(None, f"unknown action {word[:_SHOWN_CHARACTERS]!a}"), ("MSG-16",))
+    """An action word the dialect does not have; never shown, since a peer may have put a credential in its place."""
+    return Decoded(Malformed(None, f"unknown action of {len(word)} characters"), ("MSG-16",))
