@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from hubauth.spark.results import Summary
 from hubauth.spark.run import run_job
 from hubauth.trace.events import Checkpoint, Event
-from hubauth.trace.faults import Plan
 from hubauth.trace.generate import Blueprint, generate
+from hubauth.trace.planting import Plan
 from hubauth.trace.storage import Format, TraceWriter
 
 

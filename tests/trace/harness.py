@@ -7,8 +7,8 @@ import msgspec
 
 from hubauth.core.policy import Policy
 from hubauth.trace.events import OUTPUTS, Checkpoint, Event, Kind, Opening, Order, decode_opening, encode_opening
-from hubauth.trace.faults import Plan
 from hubauth.trace.generate import Blueprint, generate
+from hubauth.trace.planting import Plan
 from hubauth.trace.policies import form_of
 from hubauth.trace.replay import Replay, Seal, seal_of
 from hubauth.trace.verdicts import Verdict
@@ -21,6 +21,7 @@ class Generated:
         self.rows: dict[str, list[Event]] = {}
         self.all: list[Event] = []
         self.seals: dict[str, dict[int, Seal]] = {}
+        self.begins: dict[str, Checkpoint] = {}
         self.plan: Plan | None = generate(blueprint, self._add, self._keep)
 
     def _add(self, event: Event) -> None:
@@ -29,13 +30,23 @@ class Generated:
 
     def _keep(self, checkpoint: Checkpoint) -> None:
         self.seals.setdefault(checkpoint.hub, {})[checkpoint.sequence] = seal_of(checkpoint)
+        if not checkpoint.sequence:
+            self.begins[checkpoint.hub] = checkpoint
 
     def verdicts(self) -> dict[str, Verdict]:
-        return {hub: verdict_of(rows, self.seals.get(hub, {})) for hub, rows in self.rows.items()}
+        return {
+            hub: verdict_of(rows, self.seals.get(hub, {}), begins=self.begins.get(hub))
+            for hub, rows in self.rows.items()
+        }
 
 
-def verdict_of(rows: Iterable[Event], seals: dict[int, Seal] | None = None, policy: Policy | None = None) -> Verdict:
-    replay = Replay(policy, seals)
+def verdict_of(
+    rows: Iterable[Event],
+    seals: dict[int, Seal] | None = None,
+    policy: Policy | None = None,
+    begins: Checkpoint | None = None,
+) -> Verdict:
+    replay = Replay(policy, seals, begins)
     for event in rows:
         replay.feed(event)
     return replay.finish()

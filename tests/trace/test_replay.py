@@ -7,12 +7,14 @@ from functools import cache
 import msgspec
 import pytest
 
+from hubauth.core.canonical import digest_of_encoding
 from hubauth.core.policy import Dialect, Policy
 from hubauth.trace.ends import Ends
-from hubauth.trace.events import OUTPUTS, Checkpoint, Event, Kind
+from hubauth.trace.events import OUTPUTS, Checkpoint, Event, Kind, Opening, Order, encode_opening
 from hubauth.trace.facts import FactKind
 from hubauth.trace.faults import FAULTS
 from hubauth.trace.generate import Blueprint, generate
+from hubauth.trace.policies import encode_policy, form_of
 from hubauth.trace.replay import Replay, seal_of
 from hubauth.trace.verdicts import CHECKS, Outcome, rule_text
 from tests.trace.harness import Generated, frame, numbered, start, verdict_of
@@ -53,7 +55,20 @@ def test_a_clean_trace_conforms(dialect: Dialect) -> None:
     assert ends.verdicts() == []
 
 
-@pytest.mark.parametrize("name", list(FAULTS))
+BETWEEN_HUBS = [name for name, fault in FAULTS.items() if fault.spans and not fault.loses_frame]
+"""What is wrong only between hubs is found by the checks that span them: see the tests of ``hubauth.spark``."""
+
+
+@pytest.mark.parametrize("name", BETWEEN_HUBS)
+def test_what_is_wrong_between_hubs_is_no_fault_of_any_one(name: str) -> None:
+    trace = Generated(Blueprint(hubs=11, devices=80, events=6000, seed=5, fault=name, checkpoint_events=400))
+    assert trace.plan is not None and trace.plan.done
+    verdicts = trace.verdicts()
+    assert len(verdicts) == (10 if trace.plan.fault.unrecorded else 11)
+    assert {verdict.outcome for verdict in verdicts.values()} == {Outcome.CONFORMS}
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if name not in BETWEEN_HUBS])
 def test_every_planted_fault_is_found_with_its_rule(name: str) -> None:
     fault = FAULTS[name]
     trace = Generated(Blueprint(hubs=11, devices=80, events=6000, seed=5, fault=name, checkpoint_events=400))
@@ -110,6 +125,17 @@ def test_a_replay_can_begin_at_any_checkpoint() -> None:
         assert replay.finish().outcome is Outcome.CONFORMS
     assert seal_of(msgspec.structs.replace(kept[0], state=kept[1].state)).digest == ""
     assert seal_of(msgspec.structs.replace(kept[0], state=b"nonsense")).digest == ""
+
+
+def test_a_state_to_begin_with_that_cannot_be_read_leaves_the_hub_undecided() -> None:
+    state = b'["hub","no such field",1]'
+    digest = digest_of_encoding(state).hex()
+    opening = Opening(Order.HANDLED, form_of(ROOT), digest)
+    begins = Checkpoint("t", "hub", 0, digest, encode_policy(ROOT), state)
+    assert seal_of(begins).digest == digest
+    row = Event("t", "hub", 0, Kind.START, 1, payload=encode_opening(opening))
+    verdict = verdict_of([row], begins=begins)
+    assert (verdict.outcome, verdict.rule) == (Outcome.CANNOT_TELL, "TRACE-3")
 
 
 # Small ones, by hand

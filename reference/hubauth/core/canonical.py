@@ -10,6 +10,7 @@ It finds differences between honest implementations; it is not meant to withstan
 
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import cache
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, get_type_hints
@@ -28,9 +29,11 @@ from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
 TABLES = ("hub", *STATE_FIELDS[len(SCALARS) :])
 _MODULUS = 1 << 256
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(tuple[str, Any, Any]).decode
 _PLAIN = (str, int, bool, float, type(None))
 
 
+@cache
 def _names(kind: type) -> tuple[str, ...]:
     return tuple(attribute.name for attribute in fields(kind))
 
@@ -61,7 +64,8 @@ def _plain(value: Any) -> Any:
 
 
 def _field_values(value: Any) -> list[Any]:
-    return [_plain(getattr(value, name)) for name in _names(type(value))]
+    kind: type = type(value)
+    return [_plain(getattr(value, name)) for name in _names(kind)]
 
 
 def encode_entry(table: str, key: Any, value: Any) -> bytes:
@@ -105,6 +109,17 @@ def digest_of(state: State) -> Digest:
     return Digest(tuple(sums[table] % _MODULUS for table in TABLES))
 
 
+def digest_of_encoding(encoded: bytes) -> Digest:
+    """The digest of the state that this is the canonical encoding of, without reading it. Raises ValueError."""
+    sums = dict.fromkeys(TABLES, 0)
+    for line in encoded.split(b"\n"):
+        table = line[2 : line.find(b'"', 2)].decode(errors="replace")
+        if table not in sums:
+            raise ValueError("not the encoding of a state: no such table")
+        sums[table] += int.from_bytes(sha256(line).digest(), "big")
+    return Digest(tuple(sums[table] % _MODULUS for table in TABLES))
+
+
 def advance(digest: Digest, done: Step) -> Digest:
     """The digest after a step: costs as much as the step changed."""
     if not done.changes:
@@ -130,12 +145,15 @@ def advance(digest: Digest, done: Step) -> Digest:
 # Reading a state back
 
 
+@cache
 def _row(kind: type) -> Any:
-    """The tuple type that an attrs value is written as."""
-    return tuple[tuple(get_type_hints(kind)[attribute.name] for attribute in fields(kind))]  # type: ignore[misc]
+    """The tuple type that an attrs value is written as; of ``Pending`` without a look into what is held."""
+    hints = {**get_type_hints(kind), **({"held": Any} if kind is Pending else {})}
+    return tuple[tuple(hints[name] for name in _names(kind))]  # type: ignore[misc]
 
 
 _Held = tuple[list[Any], Major, int, int, int, int, int, int, int, int]
+_HELD_AT = _names(Pending).index("held")
 _Owed = tuple[tuple[str, str, int, str], tuple[int, int]]
 _KEYS: dict[str, Any] = {"links": int, "directory": int, "perms": int, "pending": int, "neighbours": int}
 _VALUES: dict[str, type] = {
@@ -156,13 +174,9 @@ def _message(plain: list[Any]) -> Revoke | PermsInvalidate:
 
 
 def _pending(plain: Any) -> Pending:
-    hints = get_type_hints(Pending)
-    names = _names(Pending)
-    at = names.index("held")
-    held = convert(plain[at], _Held | None)
-    hints["held"] = Any
-    values = list(convert(plain, tuple[tuple(hints[name] for name in names)]))  # type: ignore[misc]
-    values[at] = None if held is None else Frame(_message(held[0]), *held[1:])
+    values = list(convert(plain, _row(Pending)))
+    held = convert(values[_HELD_AT], _Held | None)
+    values[_HELD_AT] = None if held is None else Frame(_message(held[0]), *held[1:])
     return Pending(*values)
 
 
@@ -190,7 +204,7 @@ def decode_state(policy: Policy, encoded: bytes) -> State:
     tables: dict[str, dict[Any, Any]] = {table: {} for table in TABLES[1:]}
     try:
         for line in encoded.split(b"\n"):
-            table, key, plain = msgspec.json.decode(line, type=tuple[str, Any, Any])
+            table, key, plain = _decode(line)
             if table == "hub":
                 scalars[key] = convert(plain, _SCALARS[key])
             else:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import reduce
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -13,6 +14,8 @@ from hubauth.spark.storage import join
 from hubauth.spark.tables import small_table, written
 from hubauth.trace.verdicts import Outcome
 
+Coverage: TypeAlias = dict[tuple[str, str], int]
+"""(trace, rule) -> in how many steps it decided."""
 _HUB = ["trace", "hub"]
 
 
@@ -33,8 +36,8 @@ class Between:
             if row.kind == SETTLED and not row.number
         }
 
-    def check(self, events: DataFrame, facts: DataFrame, report: str) -> tuple[list[Finding], list[Check]]:
-        """Every check of ``spanning``; its tables go to ``report``."""
+    def check(self, events: DataFrame, facts: DataFrame, report: str) -> tuple[list[Finding], list[Check], Coverage]:
+        """Every check of ``spanning``, and which rules decided; the tables go to ``report``."""
         spark = facts.sparkSession
         damaged = small_table(spark, self.damaged, "trace string, hub string")
         mixed = small_table(spark, [(trace,) for trace in sorted(self.mixed)], "trace string")
@@ -42,7 +45,8 @@ class Between:
         looked_at = self._frames(links)
         limits = small_table(spark, self.limits, "trace string, hub string, until long")
         reaches = F.col("until").isNull() | (F.coalesce("sequence", F.lit(0)) <= F.col("until"))
-        sound = facts.join(F.broadcast(limits), _HUB, "left").filter(reaches).drop("until")
+        told = facts.join(F.broadcast(limits), _HUB, "left").withColumn("is_sound", reaches).drop("until")
+        sound = told.filter("is_sound").drop("is_sound")
         unsettled = small_table(spark, sorted(self.unsettled.items()), "trace string, under_way string")
         excluded = small_table(spark, [(trace,) for trace in sorted(self.excluded)], "trace string")
         parts = [
@@ -54,30 +58,38 @@ class Between:
             spanning.revoked_stays_out(sound, unsettled, excluded),
         ]
         findings = written(reduce(DataFrame.unionByName, parts), join(report, "findings"))
-        found = [
-            Finding(**{**row.asDict(), "outcome": Outcome(row.outcome)}) for row in findings.limit(SHOWN).collect()
-        ]
-        checks = _checks(findings, looked_at + self._facts(sound))
-        return sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub)), checks
+        shown, times = _count(findings)
+        of_check, coverage = self._facts(told)
+        table = [(trace, rule, steps) for (trace, rule), steps in coverage.items()]
+        covered = small_table(spark, table, "trace string, rule string, steps long")
+        covered.write.mode("overwrite").parquet(join(report, "coverage"))
+        found = [Finding(**{**row.asDict(), "outcome": Outcome(row.outcome)}) for row in shown]
+        in_order = sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub))
+        return in_order, _checks(times, looked_at + of_check), coverage
 
     def _frames(self, links: DataFrame) -> Counter[str]:
-        """How many frames were compared; traces with frames that never arrived are not settled."""
+        """How many frames were compared; traces with frames that are still to arrive are not settled."""
         frames = 0
-        flying = F.max(F.when(F.col("sent") > F.col("received"), F.col("connection"))).alias("flying")
+        flying = F.max(F.when(F.expr("sent > received and not ended"), F.col("connection"))).alias("flying")
         for row in links.groupBy("trace").agg(F.sum("received").alias("received"), flying).collect():
             frames += row.received
             if row.flying is not None:
                 self.unsettled[row.trace] = f"what was on its way over {row.flying}"
         return Counter({spanning.SENT_IS_RECEIVED: frames})
 
-    def _facts(self, sound: DataFrame) -> Counter[str]:
-        """Check -> how many facts there were to look at."""
+    def _facts(self, told: DataFrame) -> tuple[Counter[str], Coverage]:
+        """Check -> how many facts there were to look at; and in how many steps each rule decided."""
         of_check: Counter[str] = Counter()
-        for row in sound.groupBy("trace", "kind").count().collect():
+        coverage: Coverage = {}
+        rule = F.when(F.col("kind") == RULE, F.col("name")).alias("rule")
+        sound = F.count(F.when(F.col("is_sound"), True)).alias("sound")
+        for row in told.groupBy("trace", "kind", rule).agg(sound, F.sum("number").alias("steps")).collect():
+            if row.kind == RULE:
+                coverage[row.trace, row.rule] = row.steps
             for check, kinds in spanning.LOOKED_AT.items():
                 if row.kind in kinds and not (check == spanning.REVOKED_STAYS_OUT and row.trace in self.excluded):
-                    of_check[check] += row["count"]
-        return of_check
+                    of_check[check] += row.sound
+        return of_check, coverage
 
 
 def _several(pairs: set[tuple[str, str]]) -> set[str]:
@@ -86,10 +98,19 @@ def _several(pairs: set[tuple[str, str]]) -> set[str]:
     return {first for first, count in times.items() if count > 1}
 
 
-def _checks(findings: DataFrame, looked_at: Counter[str]) -> list[Check]:
+def _count(findings: DataFrame) -> tuple[list[Row], dict[tuple[str, str], int]]:
+    """The findings to be shown, and how many there are by check and outcome."""
+    few = findings.limit(SHOWN + 1).collect()
+    if len(few) <= SHOWN:
+        return few, Counter((row.check, row.outcome) for row in few)
+    counted = findings.groupBy("check", "outcome").count().collect()
+    return few[:SHOWN], {(row.check, row.outcome): row["count"] for row in counted}
+
+
+def _checks(times: dict[tuple[str, str], int], looked_at: Counter[str]) -> list[Check]:
     counted: dict[str, dict[Outcome, int]] = {name: {} for name in spanning.CHECKS}
-    for row in findings.groupBy("check", "outcome").count().collect():
-        counted[row.check][Outcome(row.outcome)] = row["count"]
+    for (name, outcome), findings in times.items():
+        counted[name][Outcome(outcome)] = findings
     return [
         Check(
             name=name,
@@ -100,10 +121,3 @@ def _checks(findings: DataFrame, looked_at: Counter[str]) -> list[Check]:
         )
         for name, text in spanning.CHECKS.items()
     ]
-
-
-def cover(facts: DataFrame, report: str) -> dict[tuple[str, str], int]:
-    """(trace, rule) -> in how many steps it decided."""
-    counted = facts.filter(F.col("kind") == RULE).groupBy("trace", F.col("name").alias("rule"))
-    table = written(counted.agg(F.sum("number").alias("steps")), join(report, "coverage"))
-    return {(row.trace, row.rule): row.steps for row in table.collect()}

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hubauth.spark.between import Between, cover
+from hubauth.spark.between import Between, Coverage
 from hubauth.spark.plan import BIN_ROWS, Census, Task, make_tasks, take_census
 from hubauth.spark.replaying import (
     BEGIN,
@@ -88,8 +88,7 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase) -> Resul
             told = facts.filter(F.col("kind").isin(VERDICT, OPENED, SETTLED)).collect()
             hubs = with_problems(_merge(told, census), problems)
             _table(spark, hubs).write.mode("overwrite").parquet(join(report, "hubs"))
-            findings, checks = Between(hubs, told).check(rows.events, facts, report)
-            coverage = cover(facts, report)
+            findings, checks, coverage = Between(hubs, told).check(rows.events, facts, report)
     finally:
         storage.remove(scratch)
     return Result(
@@ -203,7 +202,7 @@ def _summary(
     tasks: list[Task],
     findings: list[Finding],
     checks: list[Check],
-    coverage: dict[tuple[str, str], int],
+    coverage: Coverage,
     problems: list[Problem],
     seconds: float,
     replayed: float,

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hubauth.core.canonical import decode_state
+from hubauth.core.model import Purpose
 from hubauth.spark.plan import Task
 from hubauth.trace import jsonl
 from hubauth.trace.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
@@ -189,9 +190,11 @@ class _Segment:
         if verdict.outcome is not Outcome.CONFORMS or replay is None or replay.state is None:
             return
         if self._begins is not None and not task.resumes:
-            policy = decode_policy(self._begins.policy)
-            for device_id, entry in decode_state(policy, self._begins.state).whitelist.items():
-                output.add(task, KNOWN, sequence=0, device_id=device_id, node_id=entry.node_id)
+            state = decode_state(decode_policy(self._begins.policy), self._begins.state)
+            for device_id, entry in state.whitelist.items():
+                # Whoever was ever bound here has left a route, if only the one it was last seen on.
+                if entry.node_id in state.directory:
+                    output.add(task, KNOWN, sequence=0, device_id=device_id, node_id=entry.node_id)
         if task.is_last and all(opening.order is Order.HANDLED for _, opening in self._openings):
             self._last_state(output, replay)
 
@@ -201,7 +204,8 @@ class _Segment:
         assert state is not None and policy is not None
         owes = any(neighbour.owed for neighbour in state.neighbours.values())
         away = policy.has_parent and not state.parent_present
-        output.add(task, SETTLED, number=int(not (owes or away or state.pending or state.announcing)))
+        waits = any(pending.purpose is not Purpose.REVOKE for pending in state.pending.values())
+        output.add(task, SETTLED, number=int(not (owes or away or waits or state.announcing)))
         for device_id, entry in state.whitelist.items():
             provisioned = int(device_id in policy.provisioned_by_device)
             proof = proof_of(entry.credential)

@@ -24,6 +24,8 @@ _ALWAYS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     "spark.sql.session.timeZone": "UTC",
+    # It would cut every shuffle into a job of its own, planned anew; partitions are counted before.
+    "spark.sql.adaptive.enabled": "false",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -31,6 +33,8 @@ _LOCAL = {
     "spark.driver.bindAddress": LOOPBACK,
     # One JVM does all of it, and the replay's memory is Python's.
     "spark.driver.memory": "2g",
+    # It works for minutes, and hands rows to Python: the second compiler costs more than it gains.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 

@@ -28,6 +28,7 @@ CHECKS = {
 }
 
 _FRAMES = (Kind.FRAME_IN.value, Kind.FRAME_OUT.value)
+_BEGIN_AND_END = (Kind.LINK_UP.value, Kind.LINK_DOWN.value, Kind.CLOSE.value)
 _HEADER = (
     *("header", "major", "sub_proto", "flags", "msg_id", "source", "target"),
     *("trace_id", "hop_limit", "timestamp"),
@@ -56,52 +57,78 @@ def _finding(check: str, rule: str, **columns: Column) -> list[Column]:
 
 def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> DataFrame:
     """Every connection with a recorded hub at both ends, and each direction of it: how many frames were sent, how
-    many received, and the first (``wrong``) that is not the frame that was sent as the n-th.
+    many received, whether the connection has ``ended`` since, and the first (``wrong``) that is not the frame that was
+    sent as the n-th.
 
     The rows of a ``damaged`` hub are not compared. In a trace of ``mixed`` keys two payloads are only known to be
     equally long.
     """
     usable = events.filter(F.col("connection") != "").join(F.broadcast(damaged), _HUB, "left_anti")
-    ends = usable.filter(F.col("kind") == Kind.LINK_UP.value).groupBy("trace", "connection")
-    both = ends.agg(F.min("hub").alias("one"), F.max("hub").alias("other")).filter("one <> other")
+    both = _connections(usable)
     is_sent = F.col("kind") == Kind.FRAME_OUT.value
     upwards = (F.col("link") == 0) == is_sent
     payload = F.when(F.col("is_mixed").isNull(), F.col("payload"))
     frames = (
         usable.filter(F.col("kind").isin(*_FRAMES))
-        .join(F.broadcast(both), ["trace", "connection"], "left_semi")
+        .join(F.broadcast(both), ["trace", "connection"])
         .join(F.broadcast(mixed.withColumn("is_mixed", F.lit(True))), "trace", "left")
         .select(
-            *("trace", "connection", "hub", "sequence", "kind"),
+            *("trace", "connection", "ended", "lower", "upper", "sequence"),
             upwards.alias("upwards"),
+            is_sent.alias("is_sent"),
+            # One number instead of names: sorting is most of the work.
+            F.xxhash64("trace", "connection", upwards).alias("way"),
             F.xxhash64(*_HEADER, payload, F.length("payload")).alias("content"),
         )
-        .repartition("trace", "connection")
+        .repartition("way")
     )
-    in_order = Window.partitionBy("trace", "connection", "upwards", "kind").orderBy("sequence")
+    in_order = Window.partitionBy("way", "is_sent").orderBy("sequence")
 
     def only(condition: Column, name: str) -> Column:
         return F.max(F.when(condition, F.col(name)))
 
+    way = ("way", "trace", "connection", "upwards", "ended", "lower", "upper")
     pairs = (
         frames.withColumn("n", F.row_number().over(in_order))
-        .groupBy("trace", "connection", "upwards", "n")
+        .groupBy(*way, "n")
         .agg(
-            only(is_sent, "content").alias("sent"),
-            only(~is_sent, "content").alias("received"),
-            only(is_sent, "hub").alias("sender"),
-            only(~is_sent, "hub").alias("hub"),
-            only(is_sent, "sequence").alias("at_sender"),
-            only(~is_sent, "sequence").alias("sequence"),
+            only(F.col("is_sent"), "content").alias("sent"),
+            only(~F.col("is_sent"), "content").alias("received"),
+            only(F.col("is_sent"), "sequence").alias("at_sender"),
+            only(~F.col("is_sent"), "sequence").alias("sequence"),
         )
     )
-    wrong = F.col("received").isNotNull() & (F.col("sent").isNull() | (F.col("sent") != F.col("received")))
-    place = F.struct("n", "hub", "sequence", "at_sender", "sender")
-    return pairs.groupBy("trace", "connection", "upwards").agg(
-        F.count("sent").alias("sent"),
-        F.count("received").alias("received"),
-        F.min(F.when(wrong, place)).alias("wrong"),
+    is_wrong = F.col("received").isNotNull() & (F.col("sent").isNull() | (F.col("sent") != F.col("received")))
+    wrong = F.when(is_wrong, F.col("n"))
+    sender = F.when(F.col("upwards"), F.col("lower")).otherwise(F.col("upper"))
+    receiver = F.when(F.col("upwards"), F.col("upper")).otherwise(F.col("lower"))
+    place = F.struct("n", receiver.alias("hub"), "sequence", "at_sender", sender.alias("sender"))
+    return (
+        pairs.groupBy(*way)
+        .agg(
+            F.count("sent").alias("sent"),
+            F.count("received").alias("received"),
+            F.min(wrong).alias("n"),
+            F.min_by("sequence", wrong).alias("sequence"),
+            F.min_by("at_sender", wrong).alias("at_sender"),
+        )
+        .select(
+            *("trace", "connection", "upwards", "ended", "sent", "received"),
+            F.when(F.col("n").isNotNull(), place).alias("wrong"),
+        )
     )
+
+
+def _connections(usable: DataFrame) -> DataFrame:
+    """The connections with a recorded hub at both ends, which hubs these are, and whether they have ended."""
+    is_up = F.col("kind") == Kind.LINK_UP.value
+    ends = usable.filter(F.col("kind").isin(*_BEGIN_AND_END)).groupBy("trace", "connection")
+    known = ends.agg(
+        F.min(F.when(is_up & (F.col("link") == 0), F.col("hub"))).alias("lower"),
+        F.min(F.when(is_up & (F.col("link") != 0), F.col("hub"))).alias("upper"),
+        F.max(~is_up).alias("ended"),
+    )
+    return known.filter("lower <> upper")
 
 
 def sent_is_received(links: DataFrame) -> DataFrame:
@@ -113,7 +140,7 @@ def sent_is_received(links: DataFrame) -> DataFrame:
             trace=F.col("trace"),
             hub=F.col("wrong.hub"),
             sequence=F.col("wrong.sequence"),
-            expected=F.when(F.col("wrong.sender").isNull(), F.lit("nothing: no such frame was sent")).otherwise(
+            expected=F.when(F.col("wrong.at_sender").isNull(), F.lit("nothing: no such frame was sent")).otherwise(
                 F.format_string(
                     "frame %d of connection %s as %s sent it in its row %d",
                     *(F.col(name) for name in ("wrong.n", "connection", "wrong.sender", "wrong.at_sender")),

@@ -5,66 +5,98 @@ from collections.abc import Iterable
 from attrs import evolve, field, frozen
 from immutables import Map
 
-from hubauth.core.inputs import Input, Link, LinkDown, Received, TimerFired
-from hubauth.core.messages import Answer, Revoke
-from hubauth.core.model import State
+from hubauth.core.inputs import PARENT, Input, Link, Received, TimerFired
+from hubauth.core.messages import Action, Answer, Revoke
+from hubauth.core.model import PARENT_NEIGHBOUR, State
 from hubauth.core.outputs import Send
+from hubauth.core.transition import Change
 from hubauth.trace.compare import Difference, Visible, chooses_msg_id
 from hubauth.trace.events import Event
 
 _UNMATCHED = 0
 """No pending request has this MsgID."""
+_NUMBERS: Map[int, int] = Map()
 
 
 @frozen
 class Aliases:
-    """Per link, the MsgIDs seen -> those of the core, while the requests are pending. Equal ones are not kept."""
+    """The MsgIDs seen on each link -> those of the core, while the requests are pending. Equal ones are not kept."""
 
     of_seen: Map[tuple[Link, int], int] = field(factory=Map)
-    of_core: Map[tuple[Link, int], int] = field(factory=Map)
-    numbers: Map[Link, tuple[int, int]] = field(factory=Map)
-    """Link -> the last revoke's number, the core's and the one seen."""
+    of_core: Map[int, tuple[Link, int]] = field(factory=Map)
+    numbers: Map[int, Map[int, int]] = field(factory=Map)
+    """Neighbour -> the last revoke's number and those that may come again, the core's -> the one seen."""
 
-    def translate(self, happened: Input) -> "tuple[Input, Aliases]":
+    @classmethod
+    def of_state(cls, state: State) -> "Aliases":
+        """Where a kept state says what was sent before: its numbers are those that were seen."""
+        numbers = {}
+        for key, neighbour in state.neighbours.items():
+            sent = [neighbour.sent, *(number for number, _ in neighbour.owed.values())]
+            numbers[key] = Map({number: number for number in sent if number})
+        return cls(numbers=Map(numbers))
+
+    def translate(self, happened: Input) -> Input:
         """The input with the core's own name for what it answers."""
         if not self.of_seen:
-            return happened, self
-        if isinstance(happened, LinkDown):
-            return happened, self._without([key for key in self.of_seen if key[0] == happened.link])
+            return happened
         if isinstance(happened, TimerFired):
-            names = [core for (_, seen), core in self.of_seen.items() if seen == happened.timer]
-            return TimerFired(names[0]) if names else happened, self
+            names = [core for core, (_, seen) in self.of_core.items() if seen == happened.timer]
+            return TimerFired(names[0]) if names else happened
         if isinstance(happened, Received) and isinstance(happened.frame.body, Answer):
-            key = (happened.link, happened.frame.msg_id)
-            core = self.of_seen.get(key)
+            if happened.frame.body.action is Action.REVOKE:
+                return happened  # it is passed on with the number it has
+            msg_id = happened.frame.msg_id
+            core = self.of_seen.get((happened.link, msg_id))
             if core is not None:
-                return _answering(happened, core), self._without([key])
-            if key in self.of_core:
-                return _answering(happened, _UNMATCHED), self
-        return happened, self
+                return _answering(happened, core)
+            if msg_id in self.of_core:
+                return _answering(happened, _UNMATCHED)
+        return happened
+
+    def after(self, changes: Iterable[Change]) -> "Aliases":
+        """Forget the names of what a step has settled."""
+        if not self.of_core:
+            return self
+        of_seen, of_core = self.of_seen, self.of_core
+        for table, core, _, new in changes:
+            if table != "pending" or new is not None or core not in of_core:
+                continue
+            key = of_core[core]
+            of_core = of_core.delete(core)
+            if of_seen.get(key) == core:
+                of_seen = of_seen.delete(key)
+        return self if of_core is self.of_core else evolve(self, of_seen=of_seen, of_core=of_core)
 
     def bind(self, send: Send, event: Event, state: State) -> "Aliases | Difference":
         """Learn the name in a frame that is otherwise the expected one."""
         frame, link = send.frame, send.link
         if isinstance(frame.body, Revoke):
-            core, seen = self.numbers.get(link, (0, 0))
-            if (frame.msg_id > core) != (event.msg_id > seen):
-                return Difference("REV-15", "an increasing number per neighbour", f"MsgID {event.msg_id} after {seen}")
-            return evolve(self, numbers=self.numbers.set(link, (frame.msg_id, event.msg_id)))
+            return self._bind_number(link, frame.msg_id, event.msg_id, state)
         if frame.msg_id == event.msg_id or not chooses_msg_id(frame) or frame.msg_id not in state.pending:
             return self
         return evolve(
             self,
             of_seen=self.of_seen.set((link, event.msg_id), frame.msg_id),
-            of_core=self.of_core.set((link, frame.msg_id), event.msg_id),
+            of_core=self.of_core.set(frame.msg_id, (link, event.msg_id)),
         )
 
-    def _without(self, keys: list[tuple[Link, int]]) -> "Aliases":
-        of_seen, of_core = self.of_seen, self.of_core
-        for link, seen in keys:
-            of_core = of_core.delete((link, of_seen[link, seen]))
-            of_seen = of_seen.delete((link, seen))
-        return evolve(self, of_seen=of_seen, of_core=of_core)
+    def _bind_number(self, link: Link, core: int, seen: int, state: State) -> "Aliases | Difference":
+        """A neighbour's numbers go on wherever it connects next; what is sent again has the number it had."""
+        session = state.links.get(link)
+        if session is None and link != PARENT:
+            return self  # it has left since, and nothing tells who it was
+        key = PARENT_NEIGHBOUR if session is None else session.node_id
+        known = self.numbers.get(key, _NUMBERS)
+        again, last = known.get(core), max(known.values(), default=0)
+        if again is not None and again != seen:
+            return Difference("REV-15", f"MsgID {again}, as before", f"MsgID {seen}")
+        if again is None and seen <= last:
+            return Difference("REV-15", "an increasing number per neighbour", f"MsgID {seen} after {last}")
+        neighbour = state.neighbours.get(key)
+        owed = {number for number, _ in neighbour.owed.values()} if neighbour is not None else set()
+        kept = {number: name for number, name in known.items() if number in owed or name == last}
+        return evolve(self, numbers=self.numbers.set(key, Map({**kept, core: seen})))
 
 
 def bind_all(aliases: Aliases, expected: list[Visible], seen: list[Event], state: State) -> Aliases | Difference:

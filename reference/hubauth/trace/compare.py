@@ -14,6 +14,8 @@ from hubauth.wire.dialects.codec import Codec, NotInDialect
 Visible: TypeAlias = Send | Close
 """The outputs that somebody outside can see."""
 
+_VISIBLE = (Send, Close)
+_NOT_CHOSEN = (Answer, bytes)
 _HEADER = ("sub_proto", "major", "flags", "source", "target")
 _NAMES = {0: "OKResp", 1: "ErrResp", 2: "Msg", 3: "Cmd"}
 
@@ -29,12 +31,12 @@ class Difference:
 
 def visible(outputs: tuple[Output, ...]) -> list[Visible]:
     """What of a step's outputs can be seen, in order."""
-    return [output for output in outputs if isinstance(output, Send | Close)]
+    return [output for output in outputs if isinstance(output, _VISIBLE)]
 
 
 def chooses_msg_id(frame: Frame) -> bool:
     """Whether the MsgID of a frame is its sender's own choice."""
-    return frame.sub_proto == SUB_PROTO and not isinstance(frame.body, Answer | bytes)
+    return frame.sub_proto == SUB_PROTO and not isinstance(frame.body, _NOT_CHOSEN)
 
 
 def unequal_field(codec: Codec, expected: Frame, seen: Event) -> str | None:

@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Container
-from hashlib import blake2b
+from operator import attrgetter
 
 from attrs import define, field
 
 from hubauth.core.inputs import PARENT
 from hubauth.trace.compare import show_event
-from hubauth.trace.events import Event, Kind
+from hubauth.trace.events import FRAMES, OUTPUTS, Event, Kind
 from hubauth.trace.verdicts import Outcome, Verdict
 
 
@@ -16,8 +16,8 @@ from hubauth.trace.verdicts import Outcome, Verdict
 class _Way:
     """One direction of a connection: what one end has seen and the other not yet."""
 
-    sent: deque[tuple[bytes, Event]] = field(factory=deque)
-    received: deque[tuple[bytes, Event]] = field(factory=deque)
+    sent: deque[Event] = field(factory=deque)
+    received: deque[Event] = field(factory=deque)
     broken: bool = False
 
 
@@ -37,20 +37,24 @@ class Ends:
     def feed(self, event: Event) -> None:
         if not event.connection:
             return
-        if event.kind is Kind.LINK_UP:
-            (self._below if event.link == PARENT else self._above)[event.trace, event.connection] = event.hub
-        elif event.kind in (Kind.FRAME_IN, Kind.FRAME_OUT):
-            is_sent = event.kind is Kind.FRAME_OUT
-            way = self._ways.setdefault((event.trace, event.connection, is_sent == (event.link == PARENT)), _Way())
-            (way.sent if is_sent else way.received).append((_digest(event), event))
+        kind = event.kind
+        if kind in FRAMES:
+            is_sent = kind in OUTPUTS
+            key = (event.trace, event.connection, is_sent == (event.link == PARENT))
+            way = self._ways.get(key)
+            if way is None:
+                way = self._ways[key] = _Way()
+            (way.sent if is_sent else way.received).append(event)
             if way.sent and way.received and not way.broken:
                 self._compare(way)
+        elif kind is Kind.LINK_UP:
+            (self._below if event.link == PARENT else self._above)[event.trace, event.connection] = event.hub
 
     def _compare(self, way: _Way) -> None:
         sent, received = way.sent.popleft(), way.received.popleft()
-        if sent[0] != received[0]:
+        if _frame(sent) != _frame(received):
             way.broken = True
-            self._note(received[1], show_event(sent[1]))
+            self._note(received, show_event(sent))
 
     def verdicts(self, damaged: Container[str] = ()) -> list[Verdict]:
         """Every connection on which something else arrived than was sent. Frames under way at the end are no matter.
@@ -60,7 +64,7 @@ class Ends:
         both = self._below.keys() & self._above.keys()
         for (trace, connection, _), way in self._ways.items():
             if way.received and not way.broken and (trace, connection) in both:
-                self._note(way.received[0][1], "nothing more")
+                self._note(way.received[0], "nothing more")
         self._ways.clear()
         return [
             verdict
@@ -72,11 +76,11 @@ class Ends:
         self._found.setdefault((event.trace, event.connection), _wrong(event, expected, show_event(event)))
 
 
-def _digest(event: Event) -> bytes:
-    """What of a frame is the same at both ends."""
-    header = (event.header, event.major, event.sub_proto, event.flags, event.msg_id, event.source, event.target)
-    rest = (event.trace_id, event.hop_limit, event.timestamp)
-    return blake2b(repr(header + rest).encode() + event.payload, digest_size=8).digest()
+_frame = attrgetter(
+    *("header", "major", "sub_proto", "flags", "msg_id", "source", "target"),
+    *("trace_id", "hop_limit", "timestamp", "payload"),
+)
+"""What of a frame is the same at both ends."""
 
 
 def _wrong(event: Event, expected: str, seen: str) -> Verdict:

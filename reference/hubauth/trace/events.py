@@ -23,6 +23,7 @@ from hubauth.core.inputs import (
 )
 from hubauth.core.messages import Frame, Major, PermsInvalidate, Revoke
 from hubauth.core.policy import Policy
+from hubauth.core.values import Choice
 from hubauth.trace.policies import PolicyForm, decode_policy, policy_of
 from hubauth.wire.dialects.codec import Codec
 from hubauth.wire.framing import RawFrame, read_frame
@@ -34,7 +35,7 @@ VERSION = 1
 _MAJORS = tuple(Major)
 
 
-class Kind(Enum):
+class Kind(Choice):
     """What a row is about."""
 
     START = "start"
@@ -59,6 +60,10 @@ class Kind(Enum):
 
 OUTPUTS = frozenset({Kind.FRAME_OUT, Kind.CLOSE})
 """What the hub did; all other kinds happened to it."""
+CAUSES = frozenset({Kind.LINK_UP, Kind.LINK_DOWN, Kind.FRAME_IN, Kind.TIMER, Kind.OPERATOR, Kind.POLICY})
+"""What the core takes a step for."""
+FRAMES = frozenset({Kind.FRAME_IN, Kind.FRAME_OUT})
+_FRAME_IN = Kind.FRAME_IN
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -216,7 +221,7 @@ def input_of(event: Event, codec: Codec, fresh: str = "") -> Input:
     """What a row means to the core; ``fresh`` is the credential that was issued because of it. Raises TraceError."""
     kind, link = event.kind, event.link
     try:
-        if kind is Kind.FRAME_IN and link is not None:
+        if kind is _FRAME_IN and link is not None:
             return Received(link, frame_of(event, codec), fresh)
         if kind is Kind.LINK_UP and link is not None:
             return LinkUp(link)

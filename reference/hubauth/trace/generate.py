@@ -19,7 +19,8 @@ from hubauth.core.messages import (
 )
 from hubauth.core.policy import Dialect
 from hubauth.trace.events import Checkpoint, Event, frame_of
-from hubauth.trace.faults import FAULTS, Plan
+from hubauth.trace.faults import FAULTS
+from hubauth.trace.planting import Plan
 from hubauth.trace.world import Device, World
 
 _BUSY = 24
@@ -51,7 +52,14 @@ def generate(
     write = rows if plan is None else plan.tampering(rows)
     keep = checkpoints if plan is None else plan.tampering_checkpoints(checkpoints)
     world = World(
-        blueprint.hubs, blueprint.seed, blueprint.dialect, write, keep, blueprint.checkpoint_events, blueprint.trace
+        blueprint.hubs,
+        blueprint.seed,
+        blueprint.dialect,
+        write,
+        keep,
+        blueprint.checkpoint_events,
+        blueprint.trace,
+        plan.kept if plan is not None else lambda _node: None,
     )
     if plan is not None:
         plan.attach(world)
@@ -87,8 +95,11 @@ class Traffic:
                 self._begin_something()
         while world.in_flight:
             self._deliver()
+        self._rejoin()
+        while world.in_flight:
+            self._deliver()
         if not satisfied():
-            raise ValueError("the fault never found its moment: take more events or devices, or another dialect")
+            raise ValueError("the fault never found its moment: take more events, devices or hubs, or another dialect")
 
     def _deliver(self) -> None:
         arrived = self._world.deliver()
@@ -135,9 +146,12 @@ class Traffic:
             world.operate(node, Revoke(self._random.choice(self._devices).device_id))
         elif node.parent is not None:
             world.drop(node)
-        for away in world.nodes[1:]:
+        self._rejoin()
+
+    def _rejoin(self) -> None:
+        for away in self._world.nodes[1:]:
             if 0 not in away.wires:
-                world.join(away)
+                self._world.join(away)
 
     def _administrate(self) -> None:
         admin, world = self._admin, self._world

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from hubauth.core.canonical import decode_state, digest_of
+from hubauth.core.canonical import decode_state, digest_of, digest_of_encoding
 from hubauth.core.indexes import initial_state
 from hubauth.core.model import State
 from hubauth.core.policy import Policy
-from hubauth.trace.aliases import bind_all
+from hubauth.trace.aliases import Aliases, bind_all
 from hubauth.trace.compare import Difference, find_difference, visible
-from hubauth.trace.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.trace.events import CAUSES, OUTPUTS, Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
 from hubauth.trace.facts import Fact
 from hubauth.trace.policies import decode_policy, encode_policy
 from hubauth.trace.reasons import Found
@@ -40,12 +40,11 @@ class Seal:
 def seal_of(checkpoint: Checkpoint) -> Seal:
     """What a checkpoint really holds, whatever digest it claims; a damaged one has no digest at all."""
     try:
-        policy = decode_policy(checkpoint.policy)
-        state = decode_state(policy, checkpoint.state)
+        policy = encode_policy(decode_policy(checkpoint.policy))
+        digest = digest_of_encoding(checkpoint.state).hex()
     except ValueError:
         return Seal("", checkpoint.policy)
-    digest = digest_of(state).hex()
-    return Seal(digest if digest == checkpoint.digest else "", encode_policy(policy))
+    return Seal(digest if digest == checkpoint.digest else "", policy)
 
 
 class Replay:
@@ -86,7 +85,8 @@ class Replay:
         replay._next = checkpoint.sequence
         replay._place = (checkpoint.trace, checkpoint.hub)
         policy = decode_policy(checkpoint.policy)
-        replay._situation = Situation(policy, decode_state(policy, checkpoint.state))
+        state = decode_state(policy, checkpoint.state)
+        replay._situation = Situation(policy, state, Aliases.of_state(state))
         return replay
 
     @property
@@ -125,7 +125,7 @@ class Replay:
             self._look(self._search.feed(event))
             return
         kind = event.kind
-        if kind is Kind.FRAME_OUT or kind is Kind.CLOSE:
+        if kind in OUTPUTS:
             if self._cause is None:
                 self._violate_without_cause(event)
             self._outputs.append(event)
@@ -134,15 +134,15 @@ class Replay:
             self._settle()
             if self._decided is not None:
                 return
-        if kind is Kind.START:
+        if kind in CAUSES:
+            self._ended = False
+            self._cause = event
+        elif kind is Kind.START:
             self._start(event)
         elif kind is Kind.CHECKPOINT:
             self._compare_checkpoint(event)
-        elif kind is Kind.END:
-            self._ended = True
         else:
-            self._ended = False
-            self._cause = event
+            self._ended = True
 
     def finish(self) -> Verdict:
         """The verdict, after the last row."""
@@ -200,17 +200,23 @@ class Replay:
             self._begin_again(event, opening, policy)
 
     def _begin(self, event: Event, opening: Opening, policy: Policy) -> None:
-        state = initial_state(policy)
-        if opening.state:
-            begins = self._begins
-            if begins is None or begins.sequence != event.sequence or seal_of(begins).digest != opening.state:
-                missing = f"the checkpoint of row {event.sequence}: the hub begins with a state that no row leads to"
-                self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
-                return
-            state = decode_state(policy, begins.state)
-        self._situation = Situation(policy, state)
+        state = self._kept_state(event, opening, policy) if opening.state else initial_state(policy)
+        if state is None:
+            missing = f"the checkpoint of row {event.sequence}: the hub begins with a state that no row leads to"
+            self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
+            return
+        self._situation = Situation(policy, state, Aliases.of_state(state))
         if opening.order is Order.OBSERVED:
             self._search = Search(self._situation)
+
+    def _kept_state(self, event: Event, opening: Opening, policy: Policy) -> State | None:
+        begins = self._begins
+        if begins is None or begins.sequence != event.sequence or seal_of(begins).digest != opening.state:
+            return None
+        try:
+            return decode_state(policy, begins.state)
+        except ValueError:
+            return None
 
     def _begin_again(self, event: Event, opening: Opening, policy: Policy) -> None:
         assert self._situation is not None

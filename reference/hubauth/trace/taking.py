@@ -25,6 +25,8 @@ UNKNOWN_CREDENTIAL = "0" * 43
 """Stands for a credential that was issued but never seen."""
 _NO_ALIASES = Aliases()
 _NONE_ISSUED: Map[str, bool] = Map()
+_CODECS = {dialect.value: codec for dialect, codec in CODECS.items()}
+"""By name: the hash of an enum's member costs more than all else here."""
 _REGISTERING = (Register, AssistRegister)
 
 
@@ -40,7 +42,7 @@ class Situation:
 
     @property
     def codec(self) -> Codec:
-        return CODECS[self.policy.dialect]
+        return _CODECS[self.policy.dialect._value_]
 
 
 @frozen
@@ -65,10 +67,7 @@ def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
         answer = _answer_in(seen, event, codec)
         credential = answer.credential if answer is not None else ""
         happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
-    happened, aliases = before.aliases.translate(happened)
-    if aliases is not before.aliases:
-        before = evolve(before, aliases=aliases)
-    return _advance(before, event.sequence, happened, answer)
+    return _advance(before, event.sequence, before.aliases.translate(happened), answer)
 
 
 def take_timer(before: Situation, sequence: int, timer: int) -> Taken:
@@ -79,7 +78,9 @@ def take_timer(before: Situation, sequence: int, timer: int) -> Taken:
 def _advance(before: Situation, sequence: int, happened: Input, answer: Answer | None) -> Taken:
     done = step(before.policy, before.state, happened)
     skips = False
-    if answer is not None and "REG-2" in done.rules:
+    if isinstance(happened, Received) and answer is not None and answer.reason is Reason.INTERNAL:
+        done = _without_credential(before, happened, done)
+    elif answer is not None and "REG-2" in done.rules:
         expected, done = done, _with_node_id(before, happened, done, answer.node_id)
         skips = done is not expected
     facts = tuple(facts_of(sequence, done.changes, done.rules)) if done.changes else ()
@@ -88,7 +89,7 @@ def _advance(before: Situation, sequence: int, happened: Input, answer: Answer |
         policy = happened.policy
     after = before
     if policy is not before.policy or done.state is not before.state:
-        after = Situation(policy, done.state, before.aliases, before.issued)
+        after = Situation(policy, done.state, before.aliases.after(done.changes), before.issued)
     if answer is None or not isinstance(happened, Received):
         return Taken(done, after, facts)
     wrong, after, issued = _check_issued(after, sequence, happened, done, answer)
@@ -96,11 +97,13 @@ def _advance(before: Situation, sequence: int, happened: Input, answer: Answer |
 
 
 def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec) -> Answer | None:
-    """The success that a registration was answered with."""
+    """What a registration was answered with, if that is a success or 4500."""
     for event in seen:
         if event.link == cause.link and event.msg_id == cause.msg_id and event.kind is Kind.FRAME_OUT:
             body = frame_of(event, codec).body
-            if isinstance(body, Answer) and body.reason is Reason.OK and body.node_id:
+            if isinstance(body, Answer) and (
+                body.node_id if body.reason is Reason.OK else body.reason is Reason.INTERNAL
+            ):
                 return body
     return None
 
@@ -110,6 +113,13 @@ def _with_node_id(before: Situation, happened: Input, done: Step, node_id: int) 
     if node_id <= max(before.state.next_node_id, before.policy.first_node_id):
         return done
     return step(before.policy, evolve(before.state, next_node_id=node_id), happened)
+
+
+def _without_credential(before: Situation, happened: Received, done: Step) -> Step:
+    """A hub that answers 4500 may have had nothing to issue: its own word is all that can be seen of that."""
+    if "REG-4" not in done.rules or "REG-3" in done.rules:
+        return done
+    return step(before.policy, before.state, Received(happened.link, happened.frame))
 
 
 def _check_issued(

@@ -92,7 +92,9 @@ class World:
         checkpoints: Callable[[Checkpoint], None] | None = None,
         checkpoint_events: int = 0,
         trace: str = "generated",
+        kept: Callable[[Node], State | None] = lambda _node: None,
     ) -> None:
+        """``kept``: what a hub begins with, if that is not an empty state."""
         self.random = Random(seed)
         self.trace = trace
         self.codec: Codec = CODECS[dialect]
@@ -110,7 +112,12 @@ class World:
         self._timers: list[tuple[int, int, int]] = []
         self._ready: list[tuple[Wire, bool]] = []
         for node in self.nodes:
-            opening = Opening(Order.HANDLED, form_of(node.policy))
+            state = kept(node)
+            if state is not None:
+                node.state = state
+                self._keep_state(node)
+            digest = digest_of(state).hex() if state is not None else ""
+            opening = Opening(Order.HANDLED, form_of(node.policy), digest)
             self._row(node, Kind.START, payload=encode_opening(opening))
         for node in self.nodes[1:]:
             self.join(node)
@@ -300,12 +307,14 @@ class World:
 
     def _checkpoint(self, node: Node) -> None:
         node.since_checkpoint = 0
-        sequence, state = node.sequence, node.state
+        self._keep_state(node)
         self._row(node, Kind.CHECKPOINT)
+
+    def _keep_state(self, node: Node) -> None:
         if self._keep is not None:
-            policy = encode_policy(node.policy)
-            encoded = encode_state(state)
-            self._keep(Checkpoint(self.trace, node.name, sequence, digest_of(state).hex(), policy, encoded))
+            policy, state = encode_policy(node.policy), encode_state(node.state)
+            digest = digest_of(node.state).hex()
+            self._keep(Checkpoint(self.trace, node.name, node.sequence, digest, policy, state))
 
     def _row(
         self,
