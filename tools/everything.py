@@ -29,7 +29,7 @@ CHECKS = (
     Check("tests", (*PYTHON, "pytest", "-n", "2", "-m", "not e2e")),
     Check("TLC", (*PYTHON, "tools.tlc", "ci")),
     Check("TLA+ = Python", (*PYTHON, "tools.equivalence")),
-    Check("properties", (*PYTHON, "pytest", "-q", "model_tests")),
+    Check("properties", (*PYTHON, "pytest", "-q", "-n", "2", "model_tests")),
     Check("mutants", (*PYTHON, "tools.mutants")),
 )
 

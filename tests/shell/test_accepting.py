@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from itertools import pairwise
 
 from tests.shell.harness import config, run, running, until
 from tests.shell.raw import peer, register
@@ -19,6 +20,22 @@ def test_many_are_accepted_in_few_turns() -> None:
                 await asyncio.sleep(0)
                 assert turns < 10_000
             assert turns < MANY, f"{turns} turns for {MANY} connections"
+            for sock in waiting:
+                sock.close()
+            await until(lambda: hub.connections == 0)
+
+    run(story())
+
+
+def test_a_crowd_does_not_keep_everybody_else_waiting() -> None:
+    async def story() -> None:
+        async with running(config()) as hub:
+            waiting = [socket.create_connection(hub.address) for _ in range(10 * MANY)]
+            accepted = [0]
+            while accepted[-1] < len(waiting):
+                await asyncio.sleep(0)
+                accepted.append(hub.observer.counters["accepted", ""])
+            assert max(later - sooner for sooner, later in pairwise(accepted)) < 2 * MANY
             for sock in waiting:
                 sock.close()
             await until(lambda: hub.connections == 0)

@@ -1,6 +1,7 @@
 """A hub and its parent: refused, silent, slow, or back again."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,30 @@ def test_a_hub_without_a_parent_to_reach_keeps_trying() -> None:
             await until(lambda: child.observer.counters["parent_failures", ""] >= 3)
             async with running(config(provisioned=[verified(2)], listen={"address": str(address)})):
                 await joined(child)
+
+    run(story())
+
+
+def test_a_connection_that_is_given_up_while_it_is_made_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        connect = loop.create_connection
+        made: list[object] = []
+
+        async def too_slow(*arguments: Any, **options: Any) -> Any:
+            transport, connection = await connect(*arguments, **options)
+            made.append(connection)
+            if len(made) == 1:
+                # As uvloop does it: closed, and the protocol hears nothing of it.
+                transport.set_protocol(asyncio.Protocol())
+                transport.abort()
+                raise TimeoutError
+            return transport, connection
+
+        monkeypatch.setattr(loop, "create_connection", too_slow)
+        async with running(config(provisioned=[verified(2)])) as root, running(child_config(2, root.address)) as child:
+            await joined(child)
+            assert len(made) == 2
 
     run(story())
 

@@ -6,7 +6,7 @@ from functools import cache
 import msgspec
 from immutables import Map
 
-from hubauth.core.inputs import PARENT, Received
+from hubauth.core.inputs import PARENT, Received, TimerFired
 from hubauth.core.messages import Action, Answer, Frame, Major, Reason
 from hubauth.trace.aliases import Aliases
 from hubauth.trace.events import Checkpoint, Event, Kind
@@ -120,3 +120,10 @@ def test_the_answer_to_a_revoke_keeps_its_number() -> None:
         answer = Answer(Action.REVOKE, Reason.OK, "d", 9)
         received = Received(PARENT, Frame(answer, Major.OK_RESP, msg_id, 1, 9))
         assert aliases.translate(received) == received
+
+
+def test_a_timer_of_the_hubs_own_is_not_one_that_the_core_calls_the_same() -> None:
+    aliases = Aliases(Map({(PARENT, 50): 5}), Map({5: (PARENT, 50)}))
+    assert aliases.translate(TimerFired(50)) == TimerFired(5)
+    assert aliases.translate(TimerFired(5)) == TimerFired(0)
+    assert aliases.translate(TimerFired(6)) == TimerFired(6)

@@ -12,8 +12,9 @@ from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import ListRoles, PermsInvalidate, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.shell.client import DeviceClient, Options
-from hubauth.shell.configuration import HubConfig
+from hubauth.shell.configuration import ConfigurationError, HubConfig
 from hubauth.shell.hub import Hub
+from hubauth.shell.journal import Journal
 from hubauth.trace.events import Event, Kind, TraceError, decode_opening
 from hubauth.trace.judge import judge
 from hubauth.trace.lint import lint
@@ -174,6 +175,53 @@ def test_a_restart_answers_nobody_and_still_conforms(tmp_path: Path) -> None:
     run(story())
     judgement = judge([tmp_path / "t"])
     assert judgement.outcome is Outcome.CONFORMS, judgement.worst
+
+
+def test_an_attempt_to_start_that_is_refused_leaves_no_rows(tmp_path: Path) -> None:
+    async def story() -> None:
+        storage = {"durability": "fsync", "data_dir": str(tmp_path / "data")}
+        async with recorded(config(storage=storage), trace, keep_credentials=True) as hub:
+            device = DeviceClient(hub.address, "device")
+            await device.__aenter__()
+            await device.register()
+        await device.__aexit__(None, None, None)
+        with pytest.raises(ConfigurationError):
+            await Hub(config(storage=storage, hub={"node_id": 77}), Recording(trace, keep_credentials=True)).start()
+        async with recorded(config(storage=storage), trace, keep_credentials=True) as hub:
+            assert hub.engine.state.whitelist
+
+    trace = tmp_path / "trace"
+    run(story())
+    assert judge([trace]).outcome is Outcome.CONFORMS
+    assert not any(finding.is_error for finding in lint(trace))
+
+
+@pytest.mark.parametrize("fails", ["append", "sync"])
+def test_what_a_lost_journal_does_not_hold_is_not_in_the_trace(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    async def story() -> None:
+        storage = {"durability": "fsync", "data_dir": str(tmp_path / "data")}
+        async with (
+            recorded(config(storage=storage), trace, keep_credentials=True) as hub,
+            peer(hub.address) as device,
+        ):
+            await device.send(register("device"))
+            assert len(await device.frames(1)) == 1
+            with monkeypatch.context() as patched:
+                patched.setattr(Journal, fails, lost)
+                await device.send(register("other"))
+                await until(hub.failed.is_set)
+        async with recorded(config(storage=storage), trace, keep_credentials=True):
+            pass
+
+    trace = tmp_path / "trace"
+    run(story())
+    assert judge([trace]).outcome is Outcome.CONFORMS
+    assert sum(event.kind is Kind.END for file in events_files(trace) for event in read_events(file)) == 1
 
 
 def test_a_hub_that_forgets_across_a_restart_is_found(tmp_path: Path) -> None:

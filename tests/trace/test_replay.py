@@ -175,6 +175,12 @@ def test_a_missing_answer_is_a_violation_only_if_it_could_have_been_there() -> N
     assert cut.outcome is Outcome.CANNOT_TELL and cut.missing == "the end of the trace"
 
 
+def test_a_run_that_was_cut_in_the_middle_of_a_step_proves_nothing() -> None:
+    cut = verdict_of(numbered([*story(), start(ROOT)]))
+    assert (cut.outcome, cut.missing) == (Outcome.CANNOT_TELL, "the end of the trace")
+    assert verdict_of(numbered([*story(), END, start(ROOT)])).outcome is Outcome.VIOLATES
+
+
 def test_msg_ids_of_the_hubs_own_requests_are_its_own_business() -> None:
     trace = clean()
     rows = [_renamed(event) for event in trace.rows["hub-1"] if event.kind is not Kind.CHECKPOINT]
@@ -233,3 +239,13 @@ def test_outputs_of_different_links_may_be_logged_in_any_order() -> None:
             swapped += 1
     assert swapped > 10
     assert verdict_of(numbered(result)).outcome is Outcome.CONFORMS
+
+
+def test_a_connection_whose_beginning_is_missing_is_not_compared() -> None:
+    trace = Generated(Blueprint(hubs=2, devices=10, events=1500, seed=3))
+    for cut in trace.rows:
+        ends = Ends()
+        for hub, rows in trace.rows.items():
+            for event in rows[200:] if hub == cut else rows:
+                ends.feed(event)
+        assert ends.verdicts() == []

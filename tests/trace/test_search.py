@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hubauth.core.messages import Revoke
-from hubauth.core.policy import Dialect, Policy
+from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.trace import search
 from hubauth.trace.events import Event, Kind, Order
 from hubauth.trace.generate import Blueprint
@@ -99,6 +99,16 @@ def test_the_hub_may_have_handled_the_later_one_first() -> None:
     assert verdict_of(observed(*rows)).outcome is Outcome.CONFORMS
     swapped = [asks(1, b"a", 100), asks(2, b"b", 110), answered(2, b"b", 3, 200), answered(1, b"a", 2, 210)]
     assert verdict_of(observed(*swapped)).outcome is Outcome.CONFORMS
+
+
+def test_a_registration_that_fails_is_not_taken_for_an_earlier_one_with_its_number() -> None:
+    def refused(code: int, time: int) -> Event:
+        payload = b'{"action":"register_resp","data":{"code":%d,"msg":"no"}}' % code
+        return frame(Kind.FRAME_OUT, 1, payload, major=1, msg_id=1, source=1, time=time)
+
+    policy = Policy(device_id="hub", provisioned=(Provisioned("p", 9, "p" * 43),))
+    rows = [UP[0], asks(1, b"p", 100), refused(4001, 200), asks(1, b"x", 300), refused(4500, 400), END]
+    assert verdict_of(numbered([start(policy, Order.OBSERVED), *rows])).outcome is Outcome.CONFORMS
 
 
 def test_no_order_explains_one_number_for_two() -> None:

@@ -354,6 +354,9 @@ class Engine:
         try:
             if records:
                 journal.append(b"".join(records))
+                if self._recorder is not None:
+                    self._recorder.seal()
+                    self._recorder.release()
             journal.sync()
         except OSError as problem:
             self._fail(problem)

@@ -162,6 +162,7 @@ class Hub:
             refused = engine.change_policy(PolicyChanged(policy))
             if refused is not None:
                 engine.failed = True  # nothing of this attempt is written
+                self._close_files(in_order=False)
                 raise ConfigurationError("", refused, f"or begin anew with another data_dir than {self._directory}")
         return engine
 
@@ -169,12 +170,12 @@ class Hub:
     def _directory(self) -> str:
         return self.config.storage.data_dir
 
-    def _close_files(self) -> None:
+    def _close_files(self, *, in_order: bool = True) -> None:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
         if self._recorder is not None:
-            self._recorder.close()
+            self._recorder.close(in_order=in_order and not self.failed.is_set())
             self._recorder = None
 
     def _fail(self, problem: BaseException) -> None:  # noqa: ARG002 - the engine has logged it
@@ -209,6 +210,8 @@ class Hub:
             else:
                 self._take_in(accepted, tls)
                 await self._accept_waiting(listening, tls)
+                # With whoever waits already, sock_accept need not wait, and nobody else would have a turn.
+                await asyncio.sleep(0)
 
     async def _accept_waiting(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Whoever else waits already, a few at a time: one per turn would take for ever when turns are long."""

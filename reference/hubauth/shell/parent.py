@@ -48,20 +48,28 @@ class ParentLine:
     async def _connect(self) -> ParentConnection | None:
         table, address = self._table, self._address
         name = None if self._context is None else table.server_name or address.host
+        given_up: list[ParentConnection] = []
+
+        def protocol() -> ParentConnection:
+            given_up.append(ParentConnection(self._engine, self._limits, Version(table.header), self._observer))
+            return given_up[-1]
+
         opening = asyncio.get_running_loop().create_connection(
-            self._protocol, address.host, address.port, ssl=self._context, server_hostname=name
+            protocol, address.host, address.port, ssl=self._context, server_hostname=name
         )
         try:
             # Not wait_for: in Python 3.11 it forgets a cancellation that comes just when the connection is refused.
             async with asyncio.timeout(table.connect_seconds):
                 _, connection = await opening
+            given_up.remove(connection)
         except (OSError, TimeoutError) as problem:
             # ssl errors are OSErrors.
             self._observer.count("parent_failures")
             say(logging.WARNING, "parent_unreachable", address=str(address), detail=str(problem) or "timed out")
             return None
+        finally:
+            # It may be a link already, and uvloop closes it without telling it.
+            for lost in given_up:
+                lost.connection_lost(None)
         say(logging.INFO, "parent_connected", address=str(address))
         return connection
-
-    def _protocol(self) -> ParentConnection:
-        return ParentConnection(self._engine, self._limits, Version(self._table.header), self._observer)

@@ -42,7 +42,9 @@ class Aliases:
             return happened
         if isinstance(happened, TimerFired):
             names = [core for core, (_, seen) in self.of_core.items() if seen == happened.timer]
-            return TimerFired(names[0]) if names else happened
+            if names:
+                return TimerFired(names[0])
+            return TimerFired(_UNMATCHED) if happened.timer in self.of_core else happened
         if isinstance(happened, Received) and isinstance(happened.frame.body, Answer):
             if happened.frame.body.action is Action.REVOKE:
                 return happened  # it is passed on with the number it has

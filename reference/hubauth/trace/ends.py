@@ -69,7 +69,7 @@ class Ends:
         return [
             verdict
             for key, verdict in self._found.items()
-            if self._below[key] not in damaged and self._above[key] not in damaged
+            if key in both and self._below[key] not in damaged and self._above[key] not in damaged
         ]
 
     def _note(self, event: Event, expected: str) -> None:

@@ -126,9 +126,12 @@ class Recorder:
             policy, state = redactor.policy(policy), redactor.state(state)
         self._rows.keep(sequence, policy, digest_of(state).hex(), encode_state(state))
 
-    def close(self) -> None:
-        """The hub has stopped in order."""
-        self._rows.add(Kind.END, _now())
+    def close(self, *, in_order: bool = True) -> None:
+        """The hub has stopped in order; or it has failed, and what is not in its journal has never happened."""
+        if in_order:
+            self._rows.add(Kind.END, _now())
+        else:
+            self._rows.forget()
         self._thread.shutdown()
         self._rows.close()
 

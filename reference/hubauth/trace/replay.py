@@ -131,7 +131,8 @@ class Replay:
             self._outputs.append(event)
             return
         if self._cause is not None:
-            self._settle()
+            # A hub that begins again in the middle of a step was killed, or could write no more.
+            self._settle(last=kind is Kind.START)
             if self._decided is not None:
                 return
         if kind in CAUSES:

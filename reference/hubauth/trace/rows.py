@@ -148,6 +148,10 @@ class RowWriter:
         if rows:
             self._write(self._events, b"".join(rows))
 
+    def forget(self) -> None:
+        """What was added and not released is never written."""
+        self._rows, self._sealed = [], []
+
     def keep(self, sequence: int, policy: Policy, digest: str, state: bytes) -> None:
         """Write a checkpoint."""
         checkpoint = Checkpoint(self._trace, self._hub, sequence, digest, encode_policy(policy), state)

@@ -7,7 +7,7 @@ from immutables import Map
 
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Input, PolicyChanged, Received, TimerFired
-from hubauth.core.messages import Answer, AssistRegister, Reason, Register
+from hubauth.core.messages import Action, Answer, AssistRegister, Reason, Register
 from hubauth.core.model import State
 from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.policy import Policy
@@ -64,7 +64,7 @@ def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
     happened = input_of(event, codec)
     answer: Answer | None = None
     if isinstance(happened, Received) and isinstance(happened.frame.body, _REGISTERING):
-        answer = _answer_in(seen, event, codec)
+        answer = _answer_in(seen, event, codec, happened.frame.body.action)
         credential = answer.credential if answer is not None else ""
         happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
     return _advance(before, event.sequence, before.aliases.translate(happened), answer)
@@ -96,15 +96,16 @@ def _advance(before: Situation, sequence: int, happened: Input, answer: Answer |
     return Taken(done, after, facts + issued, wrong, skips)
 
 
-def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec) -> Answer | None:
-    """What a registration was answered with, if that is a success or 4500."""
+def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec, action: Action) -> Answer | None:
+    """What a registration was answered with, if that is a success or 4500. (Later ones may have the same MsgID.)"""
     for event in seen:
         if event.link == cause.link and event.msg_id == cause.msg_id and event.kind is Kind.FRAME_OUT:
             body = frame_of(event, codec).body
-            if isinstance(body, Answer) and (
-                body.node_id if body.reason is Reason.OK else body.reason is Reason.INTERNAL
-            ):
-                return body
+            if isinstance(body, Answer) and body.action in (None, action):
+                if body.node_id if body.reason is Reason.OK else body.reason is Reason.INTERNAL:
+                    return body
+                if body.action is action:
+                    return None
     return None
 
 

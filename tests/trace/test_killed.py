@@ -1,0 +1,49 @@
+"""A hub that is killed begins again where its trace ends, whatever it was doing."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hubauth.shell.configuration import HubConfig
+from hubauth.shell.hub import Hub
+from hubauth.shell.journal import Journal
+from hubauth.shell.snapshot import Snapshot
+from hubauth.trace.judge import judge
+from hubauth.trace.rows import Recording
+from hubauth.trace.verdicts import Outcome
+from tests.shell.harness import config, run, until
+from tests.shell.raw import peer, register
+
+
+def test_a_hub_that_is_killed_while_its_journal_begins_anew_conforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What both files hold when the next generation begins, taken as they are."""
+    alive, killed = tmp_path / "alive", tmp_path / "killed"
+    begin = Journal.begin
+
+    def dies(journal: Journal, hub: Snapshot) -> None:
+        if hub.state.registry and not killed.exists():
+            shutil.copytree(alive, killed)
+        begin(journal, hub)
+
+    def stored(directory: Path) -> HubConfig:
+        return config(storage={"data_dir": str(directory / "data"), "durability": "fsync", "snapshot_records": 20})
+
+    async def story() -> None:
+        hub = Hub(stored(alive), Recording(alive / "t", keep_credentials=True))
+        await hub.start()
+        async with peer(hub.address) as device:
+            for number in range(1000):
+                await device.send(register(f"d{number}"))
+            await until(killed.exists)
+        await hub.stop()
+        again = Hub(stored(killed), Recording(killed / "t", keep_credentials=True))
+        await again.start()
+        await again.stop()
+
+    monkeypatch.setattr(Journal, "begin", dies)
+    run(story())
+    judgement = judge([killed / "t"])
+    assert judgement.outcome is Outcome.CONFORMS, judgement.worst
