@@ -17,7 +17,8 @@ _WORDS = {Outcome.CONFORMS: "conforms", Outcome.VIOLATES: "violates", Outcome.CA
 _STYLE = """
 :root { color-scheme: light dark; --good: #2e8b57; --bad: #c0392b; --open: #c98a00; --line: #8884; --soft: #8888; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; } h3 { font-size: 1rem; }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin-top: 2.2rem; } h3 { font-size: 1rem; }
 table { border-collapse: collapse; width: 100%; } td, th { border-bottom: 1px solid var(--line); padding: .3rem .6rem;
 text-align: left; vertical-align: top; } td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 code, pre { font: 13px/1.45 ui-monospace, monospace; } pre { overflow-x: auto; white-space: pre-wrap; }
