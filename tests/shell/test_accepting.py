@@ -4,10 +4,17 @@ import asyncio
 import socket
 from itertools import pairwise
 
+from hubauth.shell.hub import Hub
 from tests.shell.harness import config, run, running, until
 from tests.shell.raw import peer, register
 
 MANY = 50
+
+
+async def all_gone(hub: Hub, connected: list[socket.socket]) -> None:
+    for sock in connected:
+        sock.close()
+    await until(lambda: hub.connections == 0)
 
 
 def test_many_are_accepted_in_few_turns() -> None:
@@ -20,9 +27,7 @@ def test_many_are_accepted_in_few_turns() -> None:
                 await asyncio.sleep(0)
                 assert turns < 10_000
             assert turns < MANY, f"{turns} turns for {MANY} connections"
-            for sock in waiting:
-                sock.close()
-            await until(lambda: hub.connections == 0)
+            await all_gone(hub, waiting)
 
     run(story())
 
@@ -36,9 +41,7 @@ def test_a_crowd_does_not_keep_everybody_else_waiting() -> None:
                 await asyncio.sleep(0)
                 accepted.append(hub.observer.counters["accepted", ""])
             assert max(later - sooner for sooner, later in pairwise(accepted)) < 2 * MANY
-            for sock in waiting:
-                sock.close()
-            await until(lambda: hub.connections == 0)
+            await all_gone(hub, waiting)
 
     run(story())
 
