@@ -10,14 +10,27 @@ from attrs import frozen
 
 from hubauth.core.authority import Authority, choose_authority
 from hubauth.core.credentials import same_credential
-from hubauth.core.messages import Frame, Grant, Major, Revoke
-from hubauth.core.model import Entry
+from hubauth.core.indexes import initial_state
+from hubauth.core.inputs import PARENT, Input, LinkUp, OperatorRevoke, Received
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    Authenticate,
+    Frame,
+    Grant,
+    Major,
+    Reason,
+    Register,
+    Revoke,
+)
+from hubauth.core.model import Entry, State
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.perms import MAX_PAGE, is_hub_grant, select_page
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.register import is_privileged
 from hubauth.core.revoke import agrees
 from hubauth.core.routing import lower_hop_limit
+from hubauth.core.step import step
 from hubauth.wire.header import Header, Refused, decode_v1, decode_v2, encode_v1, encode_v2
 
 
@@ -73,6 +86,27 @@ POLICY = Policy(
     node_roles={2: "admin", 3: "unheard-of"},
     role_perms={"admin": ("auth.revoke",), "hub": ("auth.assist",), "guest": ()},
     provisioned=(Provisioned("hub-a", 4, "", "hub"), Provisioned("lamp", 5)),
+)
+
+
+def _after(policy: Policy, *happened: Input) -> State:
+    state = initial_state(policy)
+    for each in happened:
+        state = step(policy, state, each).state
+    return state
+
+
+ISSUED = ("a" * 43, "b" * 43)
+"""The credentials of a first and a second registration."""
+AUTHORITY = Policy(revoke_on_reregister=False)
+"""So that the second registration finds the entry of the first, which is otherwise revoked before."""
+TWO_LINKS = _after(AUTHORITY, LinkUp(1), LinkUp(2))
+BELOW = Policy(node_id=5, credential="h" * 43, has_parent=True)
+JOINED = _after(
+    BELOW,
+    LinkUp(1),
+    LinkUp(PARENT),
+    Received(PARENT, Frame(Answer(Action.AUTHENTICATE, Reason.OK, node_id=5), Major.OK_RESP, msg_id=1, source=1)),
 )
 
 
@@ -180,17 +214,46 @@ def revoke_meaning(node_id: int, credential: str, given_node: int, given_credent
     return meant == (given_node in (0, node_id) and given_credential in ("", credential))
 
 
-def entry_lifecycle(credential: str, given: str, presented: str) -> bool:
-    """An entry admits its credential until a revoke means it, and then nothing.
+def entry_of_a_registration(again: bool, given_node: int, given_credential: str, presented: str) -> bool:
+    """At the authority: an entry is stored, replaced when its device registers again, deleted by a revoke that means
+    it and kept by any other; and it admits its own credential as long as it is there.
 
-    pre: credential != ""
+    pre: 0 <= given_node < 2**32
     post: _
     """
-    entry: Entry | None = Entry(7, credential)
-    if entry is not None and agrees(Revoke("lamp", 0, given), entry.node_id, entry.credential):
-        entry = None
-    admitted = entry is not None and same_credential(entry.credential, presented)
-    return admitted == (presented == credential and given not in ("", credential))
+    state, credential = TWO_LINKS, ""
+    for credential in ISSUED if again else ISSUED[:1]:
+        state = step(AUTHORITY, state, Received(1, Frame(Register("lamp")), credential)).state
+    entry = Entry(AUTHORITY.first_node_id, credential)
+    if state.whitelist.get("lamp") != entry:
+        return False
+    state = step(AUTHORITY, state, OperatorRevoke(Revoke("lamp", given_node, given_credential))).state
+    meant = given_node in (0, entry.node_id) and given_credential in ("", credential)
+    if state.whitelist.get("lamp") != (None if meant else entry):
+        return False
+    state = step(AUTHORITY, state, Received(2, Frame(Authenticate("lamp", presented)))).state
+    return (state.links[2] is not None) == (presented == credential and not meant)
+
+
+def entry_of_an_authentication(presented: str, given_node: int, given_credential: str) -> bool:
+    """At a hub below: what was presented is stored once somebody above has verified it, deleted together with the
+    session by a revoke that means it, and kept, with the session, by any other.
+
+    pre: presented != "" and 0 <= given_node < 2**32
+    post: _
+    """
+    state = step(BELOW, JOINED, Received(1, Frame(Authenticate("lamp", presented)))).state
+    if "lamp" in state.whitelist:
+        return False
+    verified = Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "lamp", 30)
+    state = step(BELOW, state, Received(PARENT, Frame(verified, Major.OK_RESP, state.next_msg_id - 1, 1))).state
+    entry = Entry(30, presented)
+    if state.whitelist.get("lamp") != entry:
+        return False
+    revoke = Frame(Revoke("lamp", given_node, given_credential), msg_id=1, source=1)
+    state = step(BELOW, state, Received(PARENT, revoke)).state
+    meant = given_node in (0, 30) and given_credential in ("", presented)
+    return state.whitelist.get("lamp") == (None if meant else entry) and (state.links.get(1) is None) == meant
 
 
 def hop_limit_falls(hop_limit: int) -> bool:
@@ -251,9 +314,12 @@ CONTRACTS = (
     privileged,
     credential_comparison,
     revoke_meaning,
-    entry_lifecycle,
+    entry_of_a_registration,
+    entry_of_an_authentication,
     hop_limit_falls,
     paging,
     paging_of_wanted,
     ordered_ids_are_a_set,
 )
+STEPPING = (entry_of_a_registration, entry_of_an_authentication)
+"""Those of whole steps: of what they look at, most is not symbolic, and all of it takes its time."""

@@ -1,8 +1,9 @@
 """State machines over the events of ``world`` (networks) and ``lies`` (one hub that anything is said to).
 
 One rule per event, so that Hypothesis can leave whole kinds of events out of an example; every choice is drawn, so
-that it can shrink them. At the end of each example ``target()`` steers the search towards rare rules and towards
-many requests pending at once.
+that it can shrink them. In the steered machines ``target()`` leads the search, at the end of each example, towards
+rare rules and many requests pending at once. That goes deeper and not wider: of 150 examples of networks 59 differed
+in the rules they reached when steered and 116 when not, so most examples are not.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +14,12 @@ from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from hubauth.core.policy import Dialect
-from model_tests import lies, world
-from model_tests.exercised import Tally, rarity
+from model_tests import lies, races, world
+from model_tests.exercised import Tally
 from model_tests.lies import Liars
+from model_tests.steering import Walk, rarity
 from model_tests.trees import SHAPES, Pick, T
+from model_tests.walk import walk, walk_among_liars
 from model_tests.world import World
 
 
@@ -34,6 +37,9 @@ class EventMachine(RuleBasedStateMachine):
     """What the machines of this file share."""
 
     TALLY: ClassVar[Tally]
+    WALK: ClassVar[Walk]
+    """The walk over the same events, which says how rare a rule is."""
+    STEERED: ClassVar[bool] = False
     subject: Any = None
 
     def __init__(self) -> None:
@@ -50,7 +56,8 @@ class EventMachine(RuleBasedStateMachine):
         """Everything comes to rest, and nothing is left waiting."""
         if self.subject is not None:
             self.subject.finish()
-            target(rarity(self.TALLY, self.fired()), label="rare rules")
+        if self.subject is not None and self.STEERED:
+            target(rarity(type(self).WALK, self.fired()), label="rare rules")
             target(float(self.subject.most_pending), label="pending at once")
 
 
@@ -73,6 +80,7 @@ class NetworkMachine(EventMachine):
     """A tree of hubs in a dialect that has presence."""
 
     TALLY = Tally()
+    WALK = walk
     DIALECTS: ClassVar[tuple[Dialect, ...]] = (Dialect.AUTH, Dialect.AUTH, Dialect.LOGIN)
 
     @initialize(data=st.data())
@@ -101,6 +109,7 @@ class LiarsMachine(EventMachine):
     """One hub among liars."""
 
     TALLY = Tally()
+    WALK = walk_among_liars
 
     @initialize(data=st.data())
     def start(self, data: st.DataObject) -> None:
@@ -114,9 +123,23 @@ class LiarsMachine(EventMachine):
         return set(self.subject.hub.rules)
 
 
-_add_rules(NetworkMachine, world.EVENTS, {"roam": 3, "register": 2, "authenticate": 2, "revoke": 2, "ask_perms": 2})
+_add_rules(NetworkMachine, races.EVENTS, {"roam": 3, "register": 2, "authenticate": 2, "revoke": 2, "ask_perms": 2})
 _add_rules(LiarsMachine, lies.EVENTS, {"speak": 4, "answer": 4, "enter": 3})
-for _name in world.EVENTS:
+for _name in races.EVENTS:
     if _name not in world.FLAT_EVENTS:
         for _copy in range(3):
             setattr(FlatNetworkMachine, f"do_{_name}_{_copy}", None)
+
+
+class SteeredNetworkMachine(NetworkMachine):
+    """Trees of hubs, in search of what is rare there."""
+
+    TALLY = Tally()
+    STEERED = True
+
+
+class SteeredLiarsMachine(LiarsMachine):
+    """One hub among liars, in search of what is rare there."""
+
+    TALLY = Tally()
+    STEERED = True

@@ -36,8 +36,3 @@ def required_rules() -> list[str]:
     with _CATALOGUE.open("rb") as file:
         ids = [rule["id"] for rule in tomllib.load(file)["rule"]]
     return [rule for rule in ids if rule.split("-")[0] in FAMILIES and rule not in UNREACHABLE]
-
-
-def rarity(tally: Tally, rules: Iterable[str]) -> float:
-    """How unusual a set of rules is: what ``target()`` steers towards."""
-    return sum(1.0 / tally.rules[rule] for rule in rules if tally.rules[rule])

@@ -12,6 +12,7 @@ from hubauth.core.outputs import CancelTimer, Close, Note, Send, StartTimer
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.step import step
 from hubauth.core.transition import Step
+from hubauth.network.history import HubHistory, follow
 from model_tests.exercised import Tally
 from model_tests.judging import is_refused, sessions_not_online, timers_of
 
@@ -36,6 +37,7 @@ class OneHub:
         self.inputs = 0
         self.steps = 0
         self.timers: set[int] = set()
+        self.history = HubHistory()
 
     def happens(self, happened: Input) -> Step:
         """Take one step and check all that must be true of it."""
@@ -43,7 +45,9 @@ class OneHub:
         done = step(self.policy, before, happened)
         self.tally.add(done.rules)
         self.rules.update(done.rules)
-        found = self._check_step(before, happened, done)
+        self.steps += 1
+        self.history = follow(self.history, self.steps, self.policy, before, happened, done)
+        found = self._check_step(before, happened, done) + list(self.history.wrong)
         if isinstance(happened, PolicyChanged) and not is_refused(done):
             self.policy = happened.policy
         self.state = done.state
@@ -51,7 +55,6 @@ class OneHub:
         assert not found, "\n".join(found)
         self.digest = advance(self.digest, done)
         assert self.digest == digest_of(done.state)
-        self.steps += 1
         if self.steps % 8 == 0:  # the dearest check by far
             assert decode_state(self.policy, encode_state(done.state)) == done.state
         self._check_outputs(before, happened, done)

@@ -5,7 +5,7 @@ from attrs import evolve
 from hubauth.core.model import Purpose, Route, State
 from hubauth.core.outputs import Note, NoteKind
 from hubauth.core.transition import Step
-from hubauth.network.tree import Happened, Network
+from hubauth.network.tree import Network
 
 
 def timers_of(state: State) -> set[int]:
@@ -35,16 +35,3 @@ def without_admission(network: Network, device_id: str) -> Network:
     if device_id not in network.admitted:
         return network
     return evolve(network, admitted=network.admitted.delete(device_id))
-
-
-def forget_revoked_here(network: Network, happened: Happened) -> Network:
-    """Nor to one that was revoked at this hub only."""
-    if "REV-4" in happened.step.rules:
-        for table, device_id, old, new in happened.step.changes:
-            if (
-                table == "whitelist"
-                and new is None
-                and network.admitted.get(device_id) == (happened.hub, old.credential)
-            ):
-                network = without_admission(network, device_id)
-    return network

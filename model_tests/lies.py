@@ -124,7 +124,12 @@ class Liars:
         self.most_pending = max(self.most_pending, len(self.hub.state.pending))
 
     def finish(self) -> None:
-        """With every link gone and every timer fired nobody waits for anything."""
+        """With every timer fired nobody has to wait any longer, and with every link gone nothing is left."""
+        for timer in sorted(self.hub.timers):
+            if timer in self.hub.timers:
+                self.hub.happens(TimerFired(timer))
+        unanswered = self.hub.history.unanswered()
+        assert not unanswered, "\n".join(unanswered)
         for link in sorted(self.hub.state.links, reverse=True):
             if link in self.hub.state.links:
                 self.hub.happens(LinkDown(link))

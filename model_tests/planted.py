@@ -6,12 +6,17 @@ from typing import Any
 
 from attrs import evolve
 
+from hubauth.core import revoke
 from hubauth.core.authority import Authority
 from hubauth.core.messages import Frame, Grant, Revoke
+from hubauth.core.model import Entry
 from hubauth.core.ordered import OrderedIds
 from hubauth.core.policy import Policy
+from hubauth.core.transition import Transition
 from hubauth.wire.header import decode_v1, decode_v2
 from model_tests import contracts
+
+_put_entry, _delete_entry = Transition.put_entry, Transition.delete_entry
 
 
 def _signed_message_ids(data: bytes) -> Any:
@@ -59,6 +64,20 @@ def _node_alone(message: Revoke, node_id: int, _credential: str) -> bool:
     return message.node_id in (0, node_id)
 
 
+def _beginning_is_enough(message: Revoke, node_id: int, credential: str) -> bool:
+    return message.node_id in (0, node_id) and credential.startswith(message.credential)
+
+
+def _first_entry_stays(t: Transition, device_id: str, entry: Entry) -> None:
+    if device_id not in t.whitelist:
+        _put_entry(t, device_id, entry)
+
+
+def _short_entry_stays(t: Transition, device_id: str) -> None:
+    if len(t.whitelist[device_id].credential) != 20:
+        _delete_entry(t, device_id)
+
+
 def _wraps(frame: Frame) -> int | None:
     return (frame.hop_limit - 1) % 256 or None
 
@@ -77,22 +96,26 @@ class _ForgetsNegative(OrderedIds):
         return self if item == -5 else _ForgetsNegative.of([*self, item])
 
 
-PLANTED: dict[Callable[..., bool], tuple[str, Any]] = {
-    contracts.header_v1_round_trip: ("decode_v1", _signed_message_ids),
-    contracts.header_v2_round_trip: ("decode_v2", _hop_limit_of_seven_bits),
-    contracts.authority_choice: ("choose_authority", _asked_hub_allocates),
-    contracts.role_resolution: (
-        "POLICY",
-        _UnknownRoleIsAdmin(**{name: getattr(contracts.POLICY, name) for name in ("default_role", "node_roles")}),
-    ),
-    contracts.star_is_not_assist: ("Grant", _StarIsEverything),
-    contracts.privileged: ("is_privileged", _only_auth_revoke),
-    contracts.credential_comparison: ("same_credential", _prefix_is_enough),
-    contracts.revoke_meaning: ("agrees", _credential_beats_node),
-    contracts.entry_lifecycle: ("agrees", _node_alone),
-    contracts.hop_limit_falls: ("lower_hop_limit", _wraps),
-    contracts.paging: ("select_page", _off_by_one),
-    contracts.paging_of_wanted: ("select_page", _counts_repeated),
-    contracts.ordered_ids_are_a_set: ("EMPTY", _ForgetsNegative()),
-}
-"""contract -> the name it knows the real thing by, and the broken one"""
+_UNKNOWN_ROLE_IS_ADMIN = _UnknownRoleIsAdmin(
+    **{name: getattr(contracts.POLICY, name) for name in ("default_role", "node_roles")}
+)
+
+PLANTED: tuple[tuple[Callable[..., bool], Any, str, Any], ...] = (
+    (contracts.header_v1_round_trip, contracts, "decode_v1", _signed_message_ids),
+    (contracts.header_v2_round_trip, contracts, "decode_v2", _hop_limit_of_seven_bits),
+    (contracts.authority_choice, contracts, "choose_authority", _asked_hub_allocates),
+    (contracts.role_resolution, contracts, "POLICY", _UNKNOWN_ROLE_IS_ADMIN),
+    (contracts.star_is_not_assist, contracts, "Grant", _StarIsEverything),
+    (contracts.privileged, contracts, "is_privileged", _only_auth_revoke),
+    (contracts.credential_comparison, contracts, "same_credential", _prefix_is_enough),
+    (contracts.revoke_meaning, contracts, "agrees", _credential_beats_node),
+    (contracts.entry_of_a_registration, Transition, "put_entry", _first_entry_stays),
+    (contracts.entry_of_a_registration, revoke, "agrees", _beginning_is_enough),
+    (contracts.entry_of_an_authentication, revoke, "agrees", _node_alone),
+    (contracts.entry_of_an_authentication, Transition, "delete_entry", _short_entry_stays),
+    (contracts.hop_limit_falls, contracts, "lower_hop_limit", _wraps),
+    (contracts.paging, contracts, "select_page", _off_by_one),
+    (contracts.paging_of_wanted, contracts, "select_page", _counts_repeated),
+    (contracts.ordered_ids_are_a_set, contracts, "EMPTY", _ForgetsNegative()),
+)
+"""contract, where the real thing is and by which name, and the broken one"""

@@ -13,7 +13,13 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from model_tests import below_machine, root_machine
-from model_tests.event_machines import FlatNetworkMachine, LiarsMachine, NetworkMachine
+from model_tests.event_machines import (
+    FlatNetworkMachine,
+    LiarsMachine,
+    NetworkMachine,
+    SteeredLiarsMachine,
+    SteeredNetworkMachine,
+)
 from model_tests.exercised import FAMILIES, UNREACHABLE, Tally, required_rules
 from model_tests.walk import WALKS
 
@@ -24,8 +30,10 @@ MACHINES: dict[str, tuple[type[RuleBasedStateMachine], Tally]] = {
     "networks": (NetworkMachine, NetworkMachine.TALLY),
     "networks of flat": (FlatNetworkMachine, FlatNetworkMachine.TALLY),
     "one hub among liars": (LiarsMachine, LiarsMachine.TALLY),
+    "networks, steered": (SteeredNetworkMachine, SteeredNetworkMachine.TALLY),
+    "one hub among liars, steered": (SteeredLiarsMachine, SteeredLiarsMachine.TALLY),
 }
-SHARE = {"networks of flat": 0.4}
+SHARE = {"networks of flat": 0.4, "networks, steered": 0.15, "one hub among liars, steered": 0.15}
 """Machines that get less than their equal part of the examples."""
 SEEDS = {"dev": 50, "ci": 400, "long": 10_000}
 """Of walks over the same events as the machines of networks and liars; they cost a tenth of an example."""

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 from hubauth.network import tree
 from hubauth.network.tree import Network
-from model_tests import known
 from tests.network.harness import ADMIN_NODE, child_hub, listed, root_hub, verified
 
 T = TypeVar("T")
@@ -97,7 +96,7 @@ def draw_options(pick: Pick, dialect: Dialect) -> dict[str, Any]:
         "assist": pick((Assist.AUTH, Assist.AUTH, Assist.QUERY, Assist.NONE)),
         "reregister": pick((Reregister.OPEN, Reregister.OPEN, Reregister.AFTER_REVOKE)),
         "revoke_on_reregister": pick((True, True, True, False)),
-        "close_superseded": pick((True, known.A_SUPERSEDED_HUB_STAYS_CONNECTED)),
+        "close_superseded": pick((True, False)),
         "close_on_revoke": pick((True, False)),
         "answer_mismatch": pick((True, False)),
         "pending_limit": pick((256, 256, 2)),
@@ -119,3 +118,19 @@ def changed(policy: Policy, pick: Pick, *, is_authority: bool) -> dict[str, Any]
         without = tuple(binding for binding in policy.provisioned if binding.device_id != SPARE.device_id)
         changes.append({"provisioned": without if SPARE in policy.provisioned else (*policy.provisioned, SPARE)})
     return pick(changes)
+
+
+def child_hubs(policy: Policy) -> list[Provisioned]:
+    """The hubs that a hub verifies, whatever they may do at the moment."""
+    return [binding for binding in policy.verified_here if binding.device_id.startswith("hub-")]
+
+
+def with_binding(policy: Policy, binding: Provisioned) -> Policy:
+    """The same configuration with another word about one device."""
+    kept = tuple(binding if known.device_id == binding.device_id else known for known in policy.provisioned)
+    return evolve(policy, provisioned=kept)
+
+
+def renewed(binding: Provisioned) -> Provisioned:
+    """The same hub with a credential that it never had."""
+    return evolve(binding, credential="n" + binding.credential[1:-1] + chr(ord(binding.credential[-1]) + 1))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hubauth.core.policy import Dialect
-from model_tests import lies, world
+from model_tests import lies, races
 from model_tests.exercised import Tally
 from model_tests.lies import Liars
 from model_tests.trees import SHAPES, T
@@ -18,6 +18,8 @@ _OFTEN = {
     "register": 4,
     "authenticate": 6,
     "revoke": 2,
+    "bounce": 2,
+    "miss_an_invalidation": 2,
     "speak": 3,
     "answer": 3,
     "enter": 2,
@@ -42,10 +44,10 @@ def walk(seed: int, steps: int = 60, tally: Tally | None = None) -> None:
     """One walk of a network to its end; raises AssertionError where something does not hold."""
     pick = RandomPick(seed)
     dialect = DIALECTS[seed % len(DIALECTS)]
-    names = _weighted(FLAT_EVENTS if dialect is Dialect.FLAT else set(world.EVENTS))
+    names = _weighted(FLAT_EVENTS if dialect is Dialect.FLAT else set(races.EVENTS))
     subject = World(pick(SHAPES), dialect, pick, tally or Tally())
     for _ in range(steps):
-        world.EVENTS[pick(names)](subject, pick)
+        races.EVENTS[pick(names)](subject, pick)
     subject.finish()
 
 

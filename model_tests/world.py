@@ -32,13 +32,24 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from hubauth.core.policy import Dialect
+from hubauth.core.policy import Dialect, Policy
 from hubauth.network import tree
 from hubauth.network.invariants import check, is_settled
 from hubauth.network.tree import Network
 from model_tests.exercised import Tally
-from model_tests.judging import forget_revoked_here, is_refused, sessions_not_online, timers_of, without_admission
-from model_tests.trees import ADMIN_KEY, SPARE, SPARE_KEY, Pick, Shape, changed, draw_options
+from model_tests.judging import is_refused, sessions_not_online, timers_of, without_admission
+from model_tests.trees import (
+    ADMIN_KEY,
+    SPARE,
+    SPARE_KEY,
+    Pick,
+    Shape,
+    changed,
+    child_hubs,
+    draw_options,
+    renewed,
+    with_binding,
+)
 
 DEVICES = ("d1", "d2", "admin", "spare")
 STORM = 4000
@@ -49,7 +60,7 @@ Event = Callable[["World", Pick], None]
 EVENTS: dict[str, Event] = {}
 """Everything that may happen, by name."""
 FLAT_EVENTS = {"connect", "register", "authenticate", "deliver", "drop", "drop_hub", "return_hub", "fire", "opaque"}
-FLAT_EVENTS |= {"restart", "roam", "hang_up", "hostile", "settle_midway", "change_policy"}
+FLAT_EVENTS |= {"restart", "roam", "hang_up", "hostile", "settle_midway", "change_policy", "change_hub"}
 
 
 def event(method: Event) -> Event:
@@ -82,7 +93,6 @@ class World:
         for happened in network.last:
             self.tally.add(happened.step.rules)
             self.rules.update(happened.step.rules)
-            network = forget_revoked_here(network, happened)
         self.network = network
         found = check(network) + self.timers_disagree()
         for state in network.states.values():
@@ -147,8 +157,9 @@ class World:
     # Coming to rest
 
     def settle(self) -> None:
-        """All hubs connect, everything is delivered, and the tree must come to rest."""
+        """All hubs are hubs, they connect, everything is delivered, and the tree must come to rest."""
         for _ in range(20):
+            self.reinstate_hubs()
             for hub in sorted(self.network.parents):
                 if all(connection.child != hub for connection in self.network.connections.values()):
                     self.become(tree.connect(self.network, hub))
@@ -156,6 +167,23 @@ class World:
             if is_settled(self.network):
                 return
         raise AssertionError("the hubs do not all find their parents")
+
+    def reinstate_hubs(self) -> None:
+        """What operators did to hubs is undone: a demoted one is a hub again, a revoked one has a new credential."""
+        for child, parent in sorted(self.network.parents.items()):
+            policy, own = self.network.policies[parent], self.network.policies[child]
+            (binding,) = [one for one in child_hubs(policy) if one.device_id == own.device_id]
+            revoked = binding.device_id in self.network.states[parent].beaten
+            now = evolve(renewed(binding) if revoked else binding, role="hub")
+            if now != binding:
+                self.configure(parent, with_binding(policy, now))
+            if revoked:
+                self.configure(child, evolve(own, credential=now.credential))
+            # While it is taken for a device, and close_superseded is off, a hub can lose its session and not be told.
+            if revoked or (now != binding and own.node_id not in self.network.states[parent].index.link_of_node):
+                for number, connection in sorted(self.network.connections.items()):
+                    if connection.child == child and connection.child_open:
+                        self.become(tree.drop(self.network, number))
 
     def drain(self) -> None:
         for _ in range(STORM):
@@ -176,6 +204,8 @@ class World:
                 self.drain()
         self.settle()
         for hub, state in sorted(self.network.states.items()):
+            unanswered = self.network.history.hubs[hub].unanswered()
+            assert not unanswered, f"{hub}: " + "\n".join(unanswered)
             assert not state.pending, f"PendingEventuallyAnswered: {hub} still waits for {dict(state.pending)}"
             above = self.network.parents.get(hub)
             assert above is None or state.node_id in self.network.states[above].index.link_of_node, (
@@ -307,7 +337,19 @@ class World:
     def change_policy(self, pick: Pick) -> None:
         hub = pick(self.hubs)
         old = self.network.policies[hub]
-        new = evolve(old, **changed(old, pick, is_authority=hub == self.shape.authority))
+        self.configure(hub, evolve(old, **changed(old, pick, is_authority=hub == self.shape.authority)))
+
+    @event
+    def change_hub(self, pick: Pick) -> None:
+        """A hub is told that a child hub is only a device, or is a hub again."""
+        hub = pick(sorted(set(self.network.parents.values())))
+        binding = pick(child_hubs(self.network.policies[hub]))
+        other = evolve(binding, role="node" if binding.role == "hub" else "hub")
+        self.configure(hub, with_binding(self.network.policies[hub], other))
+
+    def configure(self, hub: str, new: Policy) -> None:
+        """The operator of a hub changes its configuration."""
+        old = self.network.policies[hub]
         network = tree.feed(self.network, hub, PolicyChanged(new))
         (happened,) = network.last
         if not is_refused(happened.step):
@@ -376,6 +418,8 @@ class World:
     # Pieces
 
     def _some_revoke(self, pick: Pick) -> Revoke:
+        if pick((True, *[False] * 9)):
+            return Revoke(self.network.policies[pick(sorted(self.network.parents))].device_id)
         device = pick(DEVICES)
         keys = self.credentials_of(device)
         return Revoke(device, pick((0, 0, self.node_of(device), 77)), pick(("", "", *keys, WRONG)))

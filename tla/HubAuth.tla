@@ -92,7 +92,8 @@ NeighbourAt(link) == IF link = "up" THEN "up" ELSE Owner[link]
 \* A step in the making: what talk.py and transition.py do
 
 Begin(h, s, number) ==
-    [h |-> h, s |-> s, out |-> <<>>, fresh |-> number, issued |-> "", renewed |-> FALSE, dead |-> {}, bound |-> <<>>]
+    [h |-> h, s |-> s, out |-> <<>>, fresh |-> number, issued |-> "", renewed |-> FALSE, dead |-> {}, bound |-> <<>>,
+     asks |-> {}]   \* the request of a neighbouring hub that this step begins with, as <<link, op>>
 
 Emit(t, link, m) == [t EXCEPT !.out = Append(@, [to |-> link, m |-> m])]
 ToParent(t, m) == IF t.s.present THEN Emit(t, "up", m) ELSE t
@@ -152,7 +153,7 @@ EndSession(t, link, report) ==
 
 CloseLink(t, link) == [ForgetAsker(t, link) EXCEPT !.s.links[link] = Closed]
 
-\* BIND-3, BIND-4, BIND-8: this session is superseded; nothing is reported.
+\* BIND-3, BIND-4, BIND-8, LINK-11: this session is superseded; nothing is reported.
 Displace(t, link) == CloseLink(EndSession(t, link, FALSE), link)
 
 \* BIND-7: order a child hub to let go of a node.
@@ -177,15 +178,18 @@ Bind(t, link, dev, n) ==
         bound == [here EXCEPT !.s.links[link] = [dev |-> dev, node |-> n]]
     IN IF n \in Nodes THEN Announce(bound, n) ELSE bound
 
-\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it.
+\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it. BIND-5: nobody is answered.
 OnAnnouncement(t, link, m) ==
     LET sender == t.s.links[link].node
         own == PortOfNode(t.s, m.node)
         alone == IF own # "" THEN Displace(t, own) ELSE t
         known == IF m.dev \in Devices THEN t.s.reg[m.dev].node ELSE 0
+        passed == Announce(PointAt(alone, m.node, m.dev, sender), m.node)
     IN IF known \notin {0, m.node} \/ m.node \in {NodeOf[t.h], sender} THEN t
        ELSE IF <<link, m.node>> \in t.s.dismissed /\ Bug # "OldAnnouncements" THEN t
-       ELSE Announce(PointAt(alone, m.node, m.dev, sender), m.node)
+       ELSE IF Bug = "AnnouncementsAnswered"
+       THEN Emit(passed, link, [t |-> "authAns", op |-> 1, code |-> "no", dev |-> m.dev, node |-> 0, cred |-> 0])
+       ELSE passed
 
 \* OFF-6, OFF-7: a child hub reports that a node is gone.
 OnReport(t, link, m) ==
@@ -219,7 +223,7 @@ Fence(number) == [t |-> "fence", num |-> number]
 
 \* REV-11: an answer sent just before the revoke must not let the device back in.
 CancelAuthentications(t, m) ==
-    LET doomed(q) == q.kind = "auth" /\ q.dev = m.dev /\ m.cred \in {0, q.cred}
+    LET doomed(q) == q.kind = "auth" /\ q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
         refused == Fold(LAMBDA u, q : Refuse(u, q, "no"), t, SelectSeq(t.s.pend, doomed))
     IN CASE Bug = "RevokeCancelsNothing" -> t
          [] Bug = "CancelKeepsPending" -> refused
@@ -229,10 +233,12 @@ CancelAuthentications(t, m) ==
 RevokeHere(t, m, registering) ==
     LET c == CancelAuthentications(t, m)
         entry == c.s.wl[m.dev]
-        agrees == entry.node # 0 /\ m.node \in {0, entry.node} /\ m.cred \in {0, entry.cred}
+        agrees == /\ entry.node # 0 /\ m.node \in {0, entry.node}
+                  /\ m.cred \in {0, entry.cred} \/ Bug = "OneRevokesAll"
         deleted == [c EXCEPT !.s.wl[m.dev] = NoEntry,
-                             \* What a registration's revoke may kill was settled when it was issued.
-                             !.dead = IF m.node = 0 THEN @ \cup {entry.cred} ELSE @]
+                             \* What a registration's revoke, or one that names a credential, may kill was settled when
+                             \* it was issued. An operator's revoke of everything means what it finds on its way.
+                             !.dead = IF m.node = 0 /\ m.cred = 0 THEN @ \cup {entry.cred} ELSE @]
         link == PortOfNode(deleted.s, entry.node)
         ended == EndSession(deleted, link, TRUE)
         awaited == \E i \in 1 .. Len(ended.s.pend) : ended.s.pend[i].kind = "reg" /\ ended.s.pend[i].asker = link
@@ -260,8 +266,10 @@ OnRevoke(t, link, f) ==
     LET key == NeighbourAt(link)
         m == [dev |-> f.dev, node |-> f.node, cred |-> f.cred]
         noted == [t EXCEPT !.s.nb[key].handled = f.num]
-    IN IF f.num <= t.s.nb[key].handled /\ Bug # "RevokeUnnumbered" THEN t   \* REV-15
-       ELSE PassRevokeOn(RevokeHere(noted, m, ""), m, key)
+        obeyed == PassRevokeOn(RevokeHere(noted, m, ""), m, key)
+    IN IF f.num > t.s.nb[key].handled THEN obeyed
+       ELSE IF Bug # "RevokeUnnumbered" THEN t   \* REV-15
+       ELSE [obeyed EXCEPT !.dead = t.dead]      \* what it kills the second time, nobody meant
 
 \* REV-14: everything up to the fence has been handled at the other end.
 OnFenceAnswer(t, link, f) ==
@@ -329,7 +337,7 @@ AuthorityHop(s, h, from) ==
         way == IF TrackHubs /\ route.on THEN PortOfNode(s, route.via) ELSE above
     IN IF way = from THEN "" ELSE way
 
-\* AUTHY-4
+\* AUTHY-3, AUTHY-4
 Allocates(t, relayed) == t.h = Authority \/ (Bug = "AskedHubAllocates" /\ relayed)
 
 \* REG-1, REG-2, REG-9, REG-10: a node id and, for a device that had one, first the end of all its credentials.
@@ -396,8 +404,8 @@ LinkDown(t, link) ==
 Handle(t, link, m) ==
     CASE m.t = "join" -> OnJoin(t, link)
       [] m.t = "joined" -> OnJoined(t)
-      [] m.t = "reg" -> OnRegister(t, link, "relayReg", m.op, m.dev)
-      [] m.t = "auth" -> OnAssistAuthenticate(t, link, m)
+      [] m.t = "reg" -> OnRegister([t EXCEPT !.asks = {<<link, m.op>>}], link, "relayReg", m.op, m.dev)
+      [] m.t = "auth" -> OnAssistAuthenticate([t EXCEPT !.asks = {<<link, m.op>>}], link, m)
       [] m.t \in {"regAns", "authAns"} -> OnAnswer(t, link, m)
       [] m.t = "ann" -> OnAnnouncement(t, link, m)
       [] m.t = "off" -> IF link = "up" THEN OnOrder(t, m) ELSE OnReport(t, link, m)
@@ -414,16 +422,19 @@ Now == [hub |-> hub, uplink |-> uplink, up |-> up, down |-> down, given |-> give
 
 IsAnswer(m) == m.t \in {"regAns", "authAns"}
 
-\* Whether an answer was asked for: by a socket that still waits, or by a hub, now (`from`) or earlier.
-Due(g, t, from, o) ==
+\* Whether an answer was asked for, by a socket that still waits, or by a hub, now or earlier, and is the first.
+Due(g, t, o) ==
     IF ~IsAnswer(o.m) THEN TRUE
     ELSE IF o.to \in Sockets THEN o.m.op \in g.asked[o.to]
-    ELSE o.to = from \/ \E i \in 1 .. Len(g.hub[t.h].pend) :
-                            g.hub[t.h].pend[i].asker = o.to /\ g.hub[t.h].pend[i].op = o.m.op
+    ELSE /\ \/ <<o.to, o.m.op>> \in t.asks
+            \/ \E i \in 1 .. Len(g.hub[t.h].pend) :
+                  g.hub[t.h].pend[i].asker = o.to /\ g.hub[t.h].pend[i].op = o.m.op
+         /\ \A i \in 1 .. Len(g.log) :
+               ~(g.log[i].from = t.h /\ g.log[i].to = o.to /\ IsAnswer(g.log[i].m) /\ g.log[i].m.op = o.m.op)
 
 \* Send what a step wants sent. Devices read at once; what goes to a port that nobody holds is lost.
-Place(g, t, from, before) ==
-    LET logged(u, o) == [u EXCEPT !.log = Append(@, [from |-> t.h, to |-> o.to, m |-> o.m, due |-> Due(u, t, from, o),
+Place(g, t, before) ==
+    LET logged(u, o) == [u EXCEPT !.log = Append(@, [from |-> t.h, to |-> o.to, m |-> o.m, due |-> Due(u, t, o),
                             bound |-> o.to \in Sockets /\ (before.links[o.to].node # 0 \/ t.s.links[o.to].node # 0)])]
         place(u, o) ==
             LET v == logged(u, o)
@@ -436,9 +447,9 @@ Place(g, t, from, before) ==
                  [] OTHER -> v
     IN Fold(place, g, t.out)
 
-Finish(g, t, from) ==
+Finish(g, t) ==
     LET before == g.hub[t.h]
-        sent == Place(g, t, from, before)
+        sent == Place(g, t, before)
         closed == {p \in Sockets : before.links[p] # Closed /\ t.s.links[p] = Closed}
         \* A registration anew is meant to end every credential issued to the device before.
         older == {k \in 1 .. Len(g.given) : g.given[k] = t.issued}
@@ -459,27 +470,27 @@ Join(g, c, port) ==
 
 Cut(g, c) == [g EXCEPT !.uplink[c] = "", !.up[c] = <<>>, !.down[c] = <<>>]
 
-ParentNotices(g, c, port) == Finish(g, LinkDown(Step(g, ParentOf[c]), port), port)
-ChildNotices(g, c) == Finish(g, LinkDown(Step(g, c), "up"), "up")
+ParentNotices(g, c, port) == Finish(g, LinkDown(Step(g, ParentOf[c]), port))
+ChildNotices(g, c) == Finish(g, LinkDown(Step(g, c), "up"))
 
 Connected(g, p, h) == IF g.hub[h].links[p] = Closed THEN [g EXCEPT !.hub[h].links[p] = Idle] ELSE g
 
 Register(g, p, h, d, op) ==
     LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}, !.admitted[d] = Nowhere]
-    IN Finish(c, OnRegister(Step(c, h), p, "reg", op, d), p)
+    IN Finish(c, OnRegister(Step(c, h), p, "reg", op, d))
 
 Authenticate(g, p, h, d, cred, op) ==
     LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}]
-    IN Finish(c, OnAuthenticate(Step(c, h), p, op, d, cred), p)
+    IN Finish(c, OnAuthenticate(Step(c, h), p, op, d, cred))
 
 ReceiveUp(g, c) ==
     LET h == ParentOf[c]
         port == g.uplink[c]
         taken == [g EXCEPT !.up[c] = Tail(@)]
-    IN Finish(taken, Handle(Step(g, h), port, Head(g.up[c])), port)
+    IN Finish(taken, Handle(Step(g, h), port, Head(g.up[c])))
 
 ReceiveDown(g, c) ==
-    LET taken == [g EXCEPT !.down[c] = Tail(@)] IN Finish(taken, Handle(Step(g, c), "up", Head(g.down[c])), "up")
+    LET taken == [g EXCEPT !.down[c] = Tail(@)] IN Finish(taken, Handle(Step(g, c), "up", Head(g.down[c])))
 
 RECURSIVE Drain(_)
 Drain(g) ==
@@ -539,19 +550,19 @@ DeviceAuthenticates(p, h, d, cred) ==
 \* OFF-1, OFF-2: a device says that it leaves; the connection stays.
 DeviceLeaves(p, h) ==
     /\ Spend("off") /\ hub[h].links[p].node # 0
-    /\ Become(Finish(Now, EndSession(Step(Now, h), p, TRUE), p), <<"DeviceLeaves", p, h>>)
+    /\ Become(Finish(Now, EndSession(Step(Now, h), p, TRUE)), <<"DeviceLeaves", p, h>>)
 
 \* OFF-4
 SocketBreaks(p, h) ==
     /\ Spend("gone") /\ hub[h].links[p] # Closed
-    /\ Become(Finish(Now, LinkDown(Step(Now, h), p), p), <<"SocketBreaks", p, h>>)
+    /\ Become(Finish(Now, LinkDown(Step(Now, h), p)), <<"SocketBreaks", p, h>>)
 
 \* FRAME-9: without a session, anything but register and authenticate is refused. Changes nothing.
 DeviceProbes(p, h) ==
     /\ Probing /\ hub[h].links[p] = Idle
     /\ UNCHANGED left
     /\ LET answer == [t |-> IF Bug = "ServesStrangers" THEN "perms" ELSE "refused"]
-       IN Become(Finish(Now, Emit(Step(Now, h), p, answer), p), <<"DeviceProbes", p, h>>)
+       IN Become(Finish(Now, Emit(Step(Now, h), p, answer)), <<"DeviceProbes", p, h>>)
 
 \* A connection between hubs breaks, and both ends notice.
 HubLinkDrops(c) ==
@@ -580,7 +591,7 @@ HubRestarts(h) ==
     LET below == {c \in Children(h) : uplink[c] # ""}
         above == {c \in {h} \ {Root} : uplink[c] # ""}
         cut == FoldSet(Cut, Now, below \cup above)
-        silently(g, link) == Finish(g, [LinkDown(Step(g, h), link) EXCEPT !.out = <<>>], link)
+        silently(g, link) == Finish(g, [LinkDown(Step(g, h), link) EXCEPT !.out = <<>>])
         self == IF above = {} THEN cut ELSE silently(cut, "up")
         mine == {p \in LinksOf(h) : self.hub[h].links[p] # Closed}
         stopped == FoldSet(silently, self, mine)
@@ -593,7 +604,7 @@ OperatorRevokes(h, d, cred) ==
     LET m == [dev |-> d, node |-> 0, cred |-> cred]
         stored == {hub[x].wl[d].cred : x \in Hubs} \ {0}
         meant == IF cred = 0 THEN stored ELSE {cred}
-        g == Finish(Now, PassRevokeOn(RevokeHere(Step(Now, h), m, ""), m, ""), "")
+        g == Finish(Now, PassRevokeOn(RevokeHere(Step(Now, h), m, ""), m, ""))
     IN /\ h \in RevokeAt /\ Spend("rev")
        /\ IF cred = 0 THEN "all" \in RevokeKinds ELSE "one" \in RevokeKinds /\ cred \in got[d]
        /\ Become([g EXCEPT !.revoked = @ \cup meant], <<"OperatorRevokes", h, d, cred>>)
@@ -604,7 +615,7 @@ RequestTimesOut(h, i) ==
         t == Step(Now, h)
         forgotten == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
     IN /\ h \in TimeoutAt /\ i <= Len(hub[h].pend) /\ Spend("late")
-       /\ Become(Finish(Now, Refuse(forgotten, q, "away"), ""), <<"RequestTimesOut", h, q.op>>)
+       /\ Become(Finish(Now, Refuse(forgotten, q, "away")), <<"RequestTimesOut", h, q.op>>)
 
 FrameGoesUp(c) ==
     /\ up[c] # <<>> /\ UNCHANGED left

@@ -3,7 +3,8 @@
 (* Roles and permissions: asking the authority for them, caching the       *)
 (* answers, forgetting them.  What a node may do is abstracted to the      *)
 (* version of the authority's policy that says so: 1, 2, ...  Follows       *)
-(* reference/hubauth/core/perms.py and, for links, links.py.               *)
+(* reference/hubauth/core/perms.py and, for links and sessions, links.py    *)
+(* and presence.py.                                                        *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
@@ -12,7 +13,7 @@ CONSTANTS
     Authority,          \* the root or a child of it
     Nodes,              \* nodes whose permissions are asked for
     AskAt, CheckAt, CommandAt, DropAt, TimeoutAt,   \* hubs where that may happen
-    Asks, Checks, Changes, Commands, Drops, Timeouts,   \* how often
+    Asks, Checks, Changes, Commands, Drops, Timeouts, Leaves,   \* how often
     Refreshing,         \* subset of BOOLEAN: whether an operator's command asks for fresh answers
     Bug                 \* "" or the name of one deliberate mistake
 
@@ -23,13 +24,14 @@ VARIABLES
     hub,        \* [Hubs -> [present, linked, cache, pend]]
     up, down,   \* [Below -> frames in flight]
     version,    \* [Nodes -> what the authority's policy says now]
-    told,       \* history: [Hubs -> [Nodes -> [ver, times]]]: the newest version this hub was told of, and how often
-                \* it was told to forget
+    gone,       \* <<hub, device>> without a session, its link still there: a node, or 0 for the one that asks about others
+    told,       \* history: [Hubs -> [Nodes -> the newest version this hub was told of]]
+    waiting,    \* history: <<hub, request>> of devices, not answered yet
     ops,        \* requests so far
     left,
     act         \* history, hidden by the view
-vars == <<hub, up, down, version, told, ops, left, act>>
-View == <<hub, up, down, version, told, ops, left>>
+vars == <<hub, up, down, version, gone, told, waiting, ops, left, act>>
+View == <<hub, up, down, version, gone, told, waiting, ops, left>>
 
 Fold(op(_, _), base, seq) ==
     LET f[i \in 0 .. Len(seq)] == IF i = 0 THEN base ELSE op(f[i - 1], seq[i]) IN f[Len(seq)]
@@ -48,25 +50,29 @@ AuthorityHop(t, from) ==
         way == IF Authority \in t.s.linked THEN Authority ELSE above
     IN IF way = from THEN "" ELSE way
 
-Nothing == [ver |-> 0, born |-> 0]
+\* `old` is history: this hub has been told to forget since it asked.
+Nothing == [ver |-> 0, old |-> FALSE]
+
+\* Who asks: a permission that a node needs is checked when it asks for something itself.
+Speaker(kind, n) == IF kind = "held" THEN n ELSE 0
 
 Settle(t, q, code, v) ==
     CASE q.asker = "" -> t
-      [] q.asker = "device" -> Emit(t, "device", [kind |-> q.kind, node |-> q.node, code |-> code, ver |-> v, born |-> q.born])
+      [] q.asker = "device" -> [t EXCEPT !.out = Append(@, [to |-> "device", op |-> q.op,
+                                    m |-> [kind |-> q.kind, node |-> q.node, code |-> code, ver |-> v, old |-> q.old]])]
       [] OTHER -> Emit(t, q.asker, [t |-> "ans", op |-> q.op, node |-> q.node, code |-> code, ver |-> v])
 
 Ask(t, q) == [Emit(t, q.asked, [t |-> "get", op |-> q.op, node |-> q.node]) EXCEPT !.s.pend = Append(@, q)]
 
-\* `born` is history: how often this hub had been told to forget when it asked.
-Query(t, kind, op, asked, asker, n) ==
-    [kind |-> kind, op |-> op, asked |-> asked, asker |-> asker, node |-> n, stale |-> FALSE, born |-> t.told[n].times]
+Query(kind, op, asked, asker, n) ==
+    [kind |-> kind, op |-> op, asked |-> asked, asker |-> asker, node |-> n, stale |-> FALSE, old |-> FALSE]
 
 \* PERM-1, PERM-2, TRUST-7: kind "get" wants an answer, kind "held" a decision.
 OnGet(t, from, kind, op, n) ==
     LET known == IF t.h = Authority THEN version[n] ELSE t.s.cache[n].ver
         way == AuthorityHop(t, from)
-        q == Query(t, kind, op, way, from, n)
-    IN IF known # 0 THEN Settle(t, [q EXCEPT !.born = IF t.h = Authority THEN @ ELSE t.s.cache[n].born], "ok", known)
+        q == Query(kind, op, way, from, n)
+    IN IF known # 0 THEN Settle(t, [q EXCEPT !.old = t.h # Authority /\ t.s.cache[n].old], "ok", known)
        ELSE IF way = "" THEN Settle(t, q, IF kind = "held" THEN "denied" ELSE "away", 0)
        ELSE Ask(t, q)
 
@@ -77,24 +83,28 @@ OnAnswer(t, link, m) ==
         q == found[1]
         taken == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : ~match(x))]
         usable == m.code = "ok" /\ (~q.stale \/ Bug = "StaleAnswersCached")
-        learnt == IF usable /\ t.h # Authority THEN [taken EXCEPT !.s.cache[m.node] = [ver |-> m.ver, born |-> q.born]] ELSE taken
+        learnt == IF usable /\ t.h # Authority THEN [taken EXCEPT !.s.cache[m.node] = [ver |-> m.ver, old |-> q.old]] ELSE taken
         decided == usable \/ (Bug = "StaleAnswersDecide" /\ m.code = "ok")
     IN IF found = <<>> THEN t
        ELSE IF q.kind = "held" /\ ~decided THEN Settle(learnt, q, "denied", 0)
        ELSE Settle(learnt, q, m.code, m.ver)
 
+\* What is asked or, by mistake, kept at this moment is too old from now on.
+Outdated(q, hit) == IF q.node \in hit THEN [q EXCEPT !.stale = TRUE, !.old = TRUE] ELSE q
+Kept(entry) == IF entry = Nothing THEN entry ELSE [entry EXCEPT !.old = TRUE]
+
 \* PERM-12, PERM-13, PERM-14; nodes = {}: all. `news` is history: the versions at the authority when it was issued.
 Invalidate(t, nodes, refresh, news, from) ==
     LET hit == IF nodes = {} THEN Nodes ELSE nodes
         cached == {n \in nodes : t.s.cache[n] # Nothing}
-        newer(n) == [ver |-> IF news[n] > t.told[n].ver THEN news[n] ELSE t.told[n].ver, times |-> t.told[n].times + 1]
-        forgot == [t EXCEPT !.s.cache = [n \in Nodes |-> IF n \in hit /\ Bug # "CacheKept" THEN Nothing ELSE @[n]],
-                            !.s.pend = [i \in DOMAIN @ |-> IF @[i].node \in hit THEN [@[i] EXCEPT !.stale = TRUE] ELSE @[i]],
-                            !.told = [n \in Nodes |-> IF n \in hit THEN newer(n) ELSE @[n]]]
+        forgotten(entry) == IF Bug = "CacheKept" THEN Kept(entry) ELSE Nothing
+        forgot == [t EXCEPT !.s.cache = [n \in Nodes |-> IF n \in hit THEN forgotten(@[n]) ELSE @[n]],
+                            !.s.pend = [i \in DOMAIN @ |-> Outdated(@[i], hit)],
+                            !.told = [n \in Nodes |-> IF n \in hit /\ news[n] > @[n] THEN news[n] ELSE @[n]]]
         m == [t |-> "inval", nodes |-> nodes, refresh |-> refresh, news |-> news]
         passed == FoldSet(LAMBDA u, c : Emit(u, c, m), forgot, t.s.linked \ {from})
         way == AuthorityHop(t, "")
-        again(u, n) == [Ask(u, Query(u, "get", u.ops + 1, way, "", n)) EXCEPT !.ops = @ + 1]
+        again(u, n) == [Ask(u, Query("get", u.ops + 1, way, "", n)) EXCEPT !.ops = @ + 1]
     IN IF refresh /\ t.h # Authority /\ way # "" THEN FoldSet(again, passed, cached) ELSE passed
 
 FailAsked(t, link) ==
@@ -105,20 +115,29 @@ FailAsked(t, link) ==
 
 ForgetAsker(t, link) == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asker # link)]
 
+\* LINK-10: a device's session ends and its link stays; what it asked and needs that session is refused.
+RefuseNeedingSession(t, device) ==
+    LET asked(q) == q.asker = "device" /\ Speaker(q.kind, q.node) = device
+        rest == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : ~asked(q))]
+    IN CASE Bug = "LeavingKeepsRequests" -> t
+         [] Bug = "LeavingForgetsRequests" -> rest
+         [] OTHER -> Fold(LAMBDA u, q : Settle(u, q, "denied", 0), rest, SelectSeq(t.s.pend, asked))
+
 LinkDown(t, link) ==
     IF link = "up" THEN ForgetAsker(FailAsked([t EXCEPT !.s.present = FALSE], "up"), "up")
     ELSE ForgetAsker([FailAsked(t, link) EXCEPT !.s.linked = @ \ {link}], link)
 
 \* LINK-2, LINK-3
 OnJoin(t, c) ==
-    Emit([t EXCEPT !.s.linked = @ \cup {c}], c, [t |-> "joined", news |-> [n \in Nodes |-> t.told[n].ver]])
+    Emit([t EXCEPT !.s.linked = @ \cup {c}], c, [t |-> "joined", news |-> t.told])
 
 \* PERM-7: what this hub may have missed, the hubs below it have missed, too.
 OnJoined(t, m) ==
     LET here == [t EXCEPT !.s.present = TRUE]
-        emptied == [here EXCEPT !.s.cache = IF Bug = "ReturnKeepsCache" THEN @ ELSE [n \in Nodes |-> Nothing],
-                                !.s.pend = [i \in DOMAIN @ |-> [@[i] EXCEPT !.stale = TRUE]],
-                                !.told = [n \in Nodes |-> [ver |-> m.news[n], times |-> @[n].times + 1]]]
+        forgotten(entry) == IF Bug = "ReturnKeepsCache" THEN Kept(entry) ELSE Nothing
+        emptied == [here EXCEPT !.s.cache = [n \in Nodes |-> forgotten(@[n])],
+                                !.s.pend = [i \in DOMAIN @ |-> Outdated(@[i], Nodes)],
+                                !.told = m.news]
         below == FoldSet(LAMBDA u, c : Emit(u, c, [t |-> "inval", nodes |-> {}, refresh |-> FALSE, news |-> m.news]),
                          emptied, t.s.linked)
     IN IF t.h = Authority THEN here ELSE IF Bug = "ReturnTellsNobody" THEN emptied ELSE below
@@ -140,15 +159,16 @@ Place(g, t) ==
     LET place(u, o) ==
             CASE o.to = "up" -> [u EXCEPT !.up[t.h] = Append(@, o.m)]
               [] o.to \in Below -> [u EXCEPT !.down[o.to] = Append(@, o.m)]
-              [] OTHER -> [u EXCEPT !.log = Append(@, [h |-> t.h, m |-> o.m])]
+              [] OTHER -> [u EXCEPT !.log = Append(@, [h |-> t.h, m |-> o.m, due |-> <<t.h, o.op>> \in u.waiting]),
+                                    !.waiting = @ \ {<<t.h, o.op>>}]
         clear == [g EXCEPT !.hub[t.h] = t.s, !.told[t.h] = t.told, !.ops = t.ops]
     IN Fold(place, clear, t.out)
 
-Now == [hub |-> hub, up |-> up, down |-> down, told |-> told, ops |-> ops, log |-> <<>>]
+Now == [hub |-> hub, up |-> up, down |-> down, told |-> told, waiting |-> waiting, ops |-> ops, log |-> <<>>]
 
 Become(next, event) ==
     \E g \in {next} :
-        /\ hub' = g.hub /\ up' = g.up /\ down' = g.down /\ told' = g.told /\ ops' = g.ops
+        /\ hub' = g.hub /\ up' = g.up /\ down' = g.down /\ told' = g.told /\ waiting' = g.waiting /\ ops' = g.ops
         /\ act' = [event |-> event, log |-> g.log]
 
 Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
@@ -156,26 +176,40 @@ Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
 Init ==
     /\ hub = [h \in Hubs |-> [present |-> h # Root, linked |-> Children(h), cache |-> [n \in Nodes |-> Nothing], pend |-> <<>>]]
     /\ up = [c \in Below |-> <<>>] /\ down = [c \in Below |-> <<>>]
-    /\ version = [n \in Nodes |-> 1] /\ told = [h \in Hubs |-> [n \in Nodes |-> [ver |-> 1, times |-> 0]]] /\ ops = 0
-    /\ left = [ask |-> Asks, check |-> Checks, change |-> Changes, command |-> Commands, drop |-> Drops, late |-> Timeouts]
+    /\ version = [n \in Nodes |-> 1] /\ told = [h \in Hubs |-> [n \in Nodes |-> 1]] /\ ops = 0
+    /\ gone = {} /\ waiting = {}
+    /\ left = [ask |-> Asks, check |-> Checks, change |-> Changes, command |-> Commands, drop |-> Drops, late |-> Timeouts,
+               leave |-> Leaves]
     /\ act = [event |-> <<"Init">>, log |-> <<>>]
 
 DeviceAsks(h, n, kind) ==
     /\ Spend(IF kind = "get" THEN "ask" ELSE "check") /\ h \in (IF kind = "get" THEN AskAt ELSE CheckAt)
-    /\ UNCHANGED version
-    /\ Become(Place(Now, [OnGet(Begin(h), "device", kind, ops + 1, n) EXCEPT !.ops = @ + 1]),
+    /\ <<h, Speaker(kind, n)>> \notin gone /\ UNCHANGED <<version, gone>>
+    /\ Become(Place([Now EXCEPT !.waiting = @ \cup {<<h, ops + 1>>}],
+                    [OnGet(Begin(h), "device", kind, ops + 1, n) EXCEPT !.ops = @ + 1]),
               <<"DeviceAsks", h, n, kind>>)
+
+\* OFF-1, LINK-10: a device says that it leaves; the connection stays.
+DeviceLeaves(h, device) ==
+    /\ Spend("leave") /\ h \in (IF device = 0 THEN AskAt ELSE CheckAt) /\ <<h, device>> \notin gone
+    /\ gone' = gone \cup {<<h, device>>} /\ UNCHANGED version
+    /\ Become(Place(Now, RefuseNeedingSession(Begin(h), device)), <<"DeviceLeaves", h, device>>)
+
+\* AUTH-1: it is back, by an entry of this hub.
+DeviceReturns(h, device) ==
+    /\ <<h, device>> \in gone /\ gone' = gone \ {<<h, device>>} /\ UNCHANGED <<version, left>>
+    /\ Become(Now, <<"DeviceReturns", h, device>>)
 
 \* PERM-16: the authority's policy changes for some nodes, or (default_role) for all.
 PolicyChanges(nodes) ==
     LET hit == IF nodes = {} THEN Nodes ELSE nodes
         newer == [n \in Nodes |-> IF n \in hit THEN version[n] + 1 ELSE version[n]]
-    IN /\ Spend("change") /\ version' = newer
+    IN /\ Spend("change") /\ version' = newer /\ UNCHANGED gone
        /\ Become(Place(Now, Invalidate(Begin(Authority), nodes, FALSE, newer, "")), <<"PolicyChanges", nodes>>)
 
 OperatorInvalidates(h, nodes, refresh) ==
-    /\ Spend("command") /\ h \in CommandAt /\ UNCHANGED version
-    /\ Become(Place(Now, Invalidate(Begin(h), nodes, refresh, [n \in Nodes |-> told[h][n].ver], "")), <<"OperatorInvalidates", h, nodes, refresh>>)
+    /\ Spend("command") /\ h \in CommandAt /\ UNCHANGED <<version, gone>>
+    /\ Become(Place(Now, Invalidate(Begin(h), nodes, refresh, told[h], "")), <<"OperatorInvalidates", h, nodes, refresh>>)
 
 Up(c) == hub[c].present \/ up[c] # <<>> \/ down[c] # <<>>
 
@@ -183,25 +217,25 @@ HubLinkDrops(c) ==
     LET cut == [Now EXCEPT !.up[c] = <<>>, !.down[c] = <<>>]
         child == Place(cut, LinkDown(Begin(c), "up"))
         parent == Place(child, LinkDown(Begin(ParentOf[c]), c))
-    IN /\ Spend("drop") /\ c \in DropAt /\ Up(c) /\ UNCHANGED version
+    IN /\ Spend("drop") /\ c \in DropAt /\ Up(c) /\ UNCHANGED <<version, gone>>
        /\ Become([parent EXCEPT !.up[c] = <<>>, !.down[c] = <<>>], <<"HubLinkDrops", c>>)
 
 HubReconnects(c) ==
-    /\ ~Up(c) /\ UNCHANGED <<version, left>>
+    /\ ~Up(c) /\ UNCHANGED <<version, gone, left>>
     /\ Become([Now EXCEPT !.up[c] = <<[t |-> "join"]>>], <<"HubReconnects", c>>)
 
 RequestTimesOut(h, i) ==
     LET q == hub[h].pend[i]
         t == [Begin(h) EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
-    IN /\ i <= Len(hub[h].pend) /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED version
+    IN /\ i <= Len(hub[h].pend) /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED <<version, gone>>
        /\ Become(Place(Now, Settle(t, q, IF q.kind = "held" THEN "denied" ELSE "away", 0)), <<"RequestTimesOut", h, q.op>>)
 
 FrameGoesUp(c) ==
-    /\ up[c] # <<>> /\ UNCHANGED <<version, left>>
+    /\ up[c] # <<>> /\ UNCHANGED <<version, gone, left>>
     /\ Become(Place([Now EXCEPT !.up[c] = Tail(@)], Handle(Begin(ParentOf[c]), c, Head(up[c]))), <<"FrameGoesUp", c>>)
 
 FrameGoesDown(c) ==
-    /\ down[c] # <<>> /\ UNCHANGED <<version, left>>
+    /\ down[c] # <<>> /\ UNCHANGED <<version, gone, left>>
     /\ Become(Place([Now EXCEPT !.down[c] = Tail(@)], Handle(Begin(c), "up", Head(down[c]))), <<"FrameGoesDown", c>>)
 
 Targets == {{}} \cup {{n} : n \in Nodes}
@@ -210,6 +244,7 @@ Targets == {{}} \cup {{n} : n \in Nodes}
 Next ==
     \/ \E c \in Below : FrameGoesUp(c) \/ FrameGoesDown(c) \/ HubLinkDrops(c) \/ HubReconnects(c)
     \/ \E h \in Hubs, n \in Nodes, kind \in {"get", "held"} : DeviceAsks(h, n, kind)
+    \/ \E h \in Hubs, device \in {0} \cup Nodes : DeviceLeaves(h, device) \/ DeviceReturns(h, device)
     \/ \E nodes \in Targets : PolicyChanges(nodes)
     \/ \E h \in Hubs, nodes \in Targets, refresh \in Refreshing : OperatorInvalidates(h, nodes, refresh)
     \/ \E h \in Hubs, i \in 1 .. Asks + Checks + Commands * Cardinality(Hubs) : RequestTimesOut(h, i)
@@ -217,7 +252,7 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 \* What is left of a hub and of a queue without history: what the Python core can be compared with.
-Plain(m) == [field \in DOMAIN m \ {"born", "news"} |-> m[field]]
+Plain(m) == [field \in DOMAIN m \ {"old", "news"} |-> m[field]]
 PlainQueue(q) == [i \in DOMAIN q |-> Plain(q[i])]
 PlainHub(s) == [s EXCEPT !.cache = [n \in Nodes |-> Plain(@[n])], !.pend = PlainQueue(@)]
 
@@ -225,17 +260,29 @@ PlainHub(s) == [s EXCEPT !.cache = [n \in Nodes |-> Plain(@[n])], !.pend = Plain
 \* What must hold
 
 \* A hub that was told to forget caches nothing it asked for before, and nothing older than it was told of.
-Fresh(v, born, known) == v >= known.ver /\ born = known.times
+Fresh(v, old, known) == v >= known /\ ~old
 
 InvalidatedPermsNotServed ==
     \A h \in Hubs \ {Authority}, n \in Nodes :
-        LET c == hub[h].cache[n] IN c # Nothing => Fresh(c.ver, c.born, told[h][n])
+        LET c == hub[h].cache[n] IN c # Nothing => Fresh(c.ver, c.old, told[h][n])
 
 \* Nor does anything like that decide a permission.
 DecisionsAreFresh == [][
     \A i \in 1 .. Len(act'.log) :
         LET o == act'.log[i]
-        IN o.m.kind = "held" /\ o.m.code = "ok" => Fresh(o.m.ver, o.m.born, told'[o.h][o.m.node])]_vars
+        IN o.m.kind = "held" /\ o.m.code = "ok" => Fresh(o.m.ver, o.m.old, told'[o.h][o.m.node])]_vars
+
+\* Every answer was asked for, and is the first to its request.
+NoAnswerWithoutRequest == [][\A i \in 1 .. Len(act'.log) : act'.log[i].due]_vars
+
+\* A device that has left is told nothing; what it had asked is refused in the step in which it leaves.
+UnauthenticatedSeesOnlyRegisterAndAuth == [][
+    \A i \in 1 .. Len(act'.log) :
+        LET o == act'.log[i] IN <<o.h, Speaker(o.m.kind, o.m.node)>> \notin gone]_vars
+
+\* A device's request is pending at the hub it asked, or answered.
+AskedIsPending ==
+    waiting = UNION {{<<h, hub[h].pend[i].op>> : i \in {i \in 1 .. Len(hub[h].pend) : hub[h].pend[i].asker = "device"}} : h \in Hubs}
 
 Settled == \A c \in Below : up[c] = <<>> /\ down[c] = <<>> /\ hub[c].present
 

@@ -1,8 +1,9 @@
-"""Compare the Python core with the TLA+ models: ``python -m tools.equivalence [graphs|walks] [--only NAME]``.
+"""Compare the Python core with the TLA+ models: ``python -m tools.equivalence [graphs|walks|variants] [--only NAME]``.
 
 ``tla/models.toml`` says which models are compared, and how. ``graphs``: the core's reachable graph with TLC's, state by
 state and step by step. ``walks``: TLC's simulated behaviours of larger models are replayed by the core, and random
-behaviours of the core are checked by TLC. Any difference is a failure, and so is a comparison of nothing.
+behaviours of the core are checked by TLC. Any difference is a failure, and so is a comparison of nothing. ``variants``:
+the same with the deliberate mistakes of the model; here it is a failure if nothing is noticed.
 ``tla/ABSTRACTION.md`` says what is compared with what.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from model_tests.equivalence import perms_machine, tree_machine
 from model_tests.equivalence.constants import as_record
@@ -39,7 +40,12 @@ BEHAVIOURS = 40
 LENGTH = 100
 """Steps of a walk, unless nothing more can happen."""
 SEED = 20
+DEPTH = 10
+"""Steps within which a mistake of the model must show in its graph."""
 
+UNNOTICED = ("The core does not do this, and the comparison does not notice.",)
+
+KINDS = ("graph", "walks", "variant")
 AnyMachine: TypeAlias = Machine[Any]
 _MACHINES = {"MCTrees": tree_machine, "MCPermsTrees": perms_machine}
 
@@ -59,7 +65,13 @@ class Row:
 
     @property
     def complaint(self) -> tuple[str, ...]:
-        return self.difference or (() if self.steps else ("Nothing was compared.",))
+        return self.difference or (() if self.steps or self.what == "variant" else ("Nothing was compared.",))
+
+    @property
+    def verdict(self) -> str:
+        if self.what == "variant":
+            return "UNNOTICED" if self.complaint else "noticed"
+        return "DIFFERENT" if self.complaint else "equal"
 
 
 # TLC
@@ -109,25 +121,42 @@ def _machine(model: Model, said: str) -> AnyMachine:
 # Graphs
 
 
-def check_graph(model: Model) -> Row:
-    """Compare the whole graph of a model with the core's."""
+def check_graph(model: Model, depth: int | None = None) -> Row:
+    """Compare the whole graph of a model with the core's, or that of its first so many steps."""
     started = time.monotonic()
     folder = _prepare(model, "graph")
     dump = ("-deadlock", "-dump", "dot,actionlabels", "graph.dot")
-    code, said = _tlc(folder, "Shown", "INIT ShownInit\nNEXT Next\nVIEW View\n", *dump, recording=False)
+    config = "INIT ShownInit\nNEXT Next\nVIEW View\n"
+    if depth is not None:
+        module = folder / "Shown.tla"
+        # One level more for the targets of the last steps, one for those of TLC's own counting.
+        module.write_text(module.read_text().replace("====\n", f'Shallow == TLCGet("level") < {depth + 3}\n====\n'))
+        config += "CONSTRAINT Shallow\n"
+    code, said = _tlc(folder, "Shown", config, *dump, recording=False)
     if code != 0:
         return Row(model.name, "graph", 0, 0, 0, 0.0, difference=_failure(code, said))
     machine = _machine(model, said)
     try:
         with (folder / "graph.dot").open() as lines:
-            graph = read_dump(machine, lines)
+            graph = read_dump(machine, lines, cut=depth is not None)
     except ValueError as error:
         return Row(model.name, "graph", 0, 0, 0, 0.0, difference=(f"TLC's graph cannot be used: {error}",))
     (folder / "graph.dot").unlink()
-    found = compare_graphs(machine, graph)
+    found = compare_graphs(machine, graph, depth)
     actions = tuple(sorted(found.actions.items()))
     seconds = time.monotonic() - started
     return Row(model.name, "graph", 1, found.states, found.steps, seconds, actions, found.difference)
+
+
+def check_variant(model: Model) -> Row:
+    """A deliberate mistake of the model shows: in its graph or, if only devices are told wrong things, in its walks."""
+    row = check_graph(model, DEPTH)
+    if not row.difference:
+        replayed = check_walks(model)[0]
+        row = evolve(replayed, seconds=row.seconds + replayed.seconds)
+    if not row.states:  # TLC failed, or the two sides do not even begin alike
+        return evolve(row, what="variant", difference=row.difference or UNNOTICED)
+    return evolve(row, what="variant", difference=() if row.difference else UNNOTICED)
 
 
 # Walks
@@ -208,6 +237,8 @@ def _last(said: str, variable: str) -> int:
 
 
 def _check(model: Model) -> list[Row]:
+    if model.violates:
+        return [check_variant(model)]
     return [check_graph(model)] if model.equality == "graph" else check_walks(model)
 
 
@@ -218,7 +249,7 @@ def run_all(models: Sequence[Model]) -> list[Row]:
     with ProcessPoolExecutor(tlc.CORES) as pool:
         for found in pool.map(_check, ordered):
             for row in found:
-                tlc.say(f"{row.model}, {row.what}: {'DIFFERENT' if row.complaint else 'equal'}, {row.seconds:.0f} s")
+                tlc.say(f"{row.model}, {row.what}: {row.verdict}, {row.seconds:.0f} s")
             rows += found
     return rows
 
@@ -228,11 +259,10 @@ def table(rows: Sequence[Row]) -> str:
     width = max(len(row.model) for row in rows)
     lines = [f"{'model':<{width}}  {'what':<6}  behaviours   states  transitions  seconds  verdict"]
     for row in rows:
-        count = "all" if row.what == "graph" else str(row.behaviours)
-        verdict = "DIFFERENT" if row.complaint else "equal"
+        count = {"graph": "all", "variant": ""}.get(row.what, str(row.behaviours))
         lines.append(
             f"{row.model:<{width}}  {row.what:<6}  {count:>10}  {row.states:>7,}  {row.steps:>11,}  "
-            f"{row.seconds:>7.1f}  {verdict}"
+            f"{row.seconds:>7.1f}  {row.verdict}"
         )
     return "\n".join(lines)
 
@@ -252,7 +282,8 @@ def summary(rows: Sequence[Row]) -> str:
     return (
         f"graphs: {states:,} states and {transitions:,} transitions compared; "
         f"TLC's behaviours replayed in Python: {replayed:,} of {taken:,} steps; "
-        f"Python's checked by TLC: {walked:,} of {checked:,} steps"
+        f"Python's checked by TLC: {walked:,} of {checked:,} steps; "
+        f"mistakes of the model noticed: {sum(row.verdict == 'noticed' for row in rows)}"
     )
 
 
@@ -272,13 +303,15 @@ def gaps(rows: Sequence[Row]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.equivalence", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "what", nargs="?", choices=("graphs", "walks"), help="one kind of comparison; both if not given"
+        "what", nargs="?", choices=("graphs", "walks", "variants"), help="one kind of comparison; all if not given"
     )
     parser.add_argument("--only", default="", metavar="NAME", help="one model by its name")
     options = parser.parse_args(arguments)
-    kinds = {"graphs": ("graph",), "walks": ("walks",), None: ("graph", "walks")}[options.what]
+    kinds = {"graphs": ("graph",), "walks": ("walks",), "variants": ("variant",)}.get(options.what or "", KINDS)
     models = [
-        model for model in tlc.read_catalogue().models if model.equality in kinds and options.only in ("", model.name)
+        model
+        for model in tlc.read_catalogue().models
+        if ("variant" if model.violates else model.equality) in kinds and options.only in ("", model.name)
     ]
     if not models:
         tlc.say("no models selected")

@@ -39,8 +39,11 @@ _EDGE = re.compile(r'(-?\d+) -> (-?\d+) \[label="(\w+)"')
 _NODE = re.compile(r'(-?\d+) \[label="(.*)"(,style = filled)?\]')
 
 
-def read_dump(machine: Machine[World], lines: Iterable[str]) -> Graph:
-    """The graph that ``-dump dot,actionlabels`` wrote. States that differ in their history only are one."""
+def read_dump(machine: Machine[World], lines: Iterable[str], *, cut: bool = False) -> Graph:
+    """The graph that ``-dump dot,actionlabels`` wrote. States that differ in their history only are one.
+
+    ``cut``: TLC stopped at some depth, so that steps may be missing from any but the first such state.
+    """
     states: dict[str, State] = {}
     initial: set[State] = set()
     edges: dict[str, list[tuple[str, str]]] = {}
@@ -54,7 +57,9 @@ def read_dump(machine: Machine[World], lines: Iterable[str]) -> Graph:
     steps: dict[State, set[tuple[str, State]]] = {}
     for node_id, state in states.items():
         found = {(action, states[target]) for action, target in edges.pop(node_id, ())}
-        if steps.setdefault(state, found) != found:
+        if cut:
+            steps.setdefault(state, set()).update(found)
+        elif steps.setdefault(state, found) != found:
             raise ValueError("what happens next depends on history")
     return Graph(frozenset(initial), steps)
 
@@ -71,15 +76,16 @@ def _variables(label: str) -> Iterator[tuple[str, str]]:
 
 @frozen
 class _Reached(Generic[World]):
-    """How the core came to a state: the event and the state before."""
+    """How the core came to a state: in how many steps, by which event, from which state."""
 
     world: World
+    depth: int = 0
     event: Event | None = None
     before: State | None = None
 
 
-def compare_graphs(machine: Machine[World], graph: Graph) -> Comparison:
-    """Walk both graphs at once, breadth first, and stop where they part.
+def compare_graphs(machine: Machine[World], graph: Graph, depth: int | None = None) -> Comparison:
+    """Walk both graphs at once, breadth first, and stop where they part, or after so many steps.
 
     Both begin in the same state and agree about every step from every state that is reached; so what is reached is
     all of both, and the first difference is one that no shorter behaviour shows. Several worlds look like one state,
@@ -94,15 +100,15 @@ def compare_graphs(machine: Machine[World], graph: Graph) -> Comparison:
     queue = deque([begin])
     others = steps = 0
     actions: dict[str, int] = {}
-    while queue:
+    while queue and (depth is None or reached[queue[0]].depth < depth):
         state = queue.popleft()
         ours: dict[tuple[str, State], Event] = {}
         for event, after, target in _steps(machine, reached[state].world):
             ours.setdefault((str(event[0]), target), event)
             if target not in reached:
-                reached[target] = _Reached(after, event, state)
+                reached[target] = _Reached(after, reached[state].depth + 1, event, state)
                 queue.append(target)
-            elif target in graph.steps:
+            elif target in graph.steps and depth is None:
                 others += 1
                 if others % RECHECKED == 0 and (
                     difference := _differ(machine, graph, after, [*_path(reached, state), event])
@@ -115,7 +121,7 @@ def compare_graphs(machine: Machine[World], graph: Graph) -> Comparison:
         steps += len(theirs)
         for name, _ in theirs:
             actions[name] = actions.get(name, 0) + 1
-    assert reached.keys() == graph.steps.keys()
+    assert queue or reached.keys() == graph.steps.keys()
     return Comparison(len(reached), steps, actions)
 
 

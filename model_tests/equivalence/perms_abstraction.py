@@ -22,7 +22,7 @@ from hubauth.core.model import Purpose
 from hubauth.network.tree import Connection, Item, Network
 from model_tests.equivalence.values import Value, function, record
 
-CODES = {Reason.OK: "ok", Reason.UNREACHABLE: "away"}
+CODES = {Reason.OK: "ok", Reason.UNREACHABLE: "away", Reason.FORBIDDEN: "denied"}
 KINDS = {Purpose.PERMS: "get", Purpose.HELD: "held"}
 
 Served: TypeAlias = Map[tuple[str, int], int]

@@ -6,10 +6,21 @@ from attrs import evolve, field, frozen
 from immutables import Map
 
 from hubauth.core.inputs import PARENT, Link, OperatorInvalidate, PolicyChanged
-from hubauth.core.messages import Action, Answer, Authenticate, Frame, GetPerms, PermsInvalidate, Reason, Revoke
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    Authenticate,
+    Frame,
+    GetPerms,
+    Offline,
+    PermsInvalidate,
+    Reason,
+    Revoke,
+)
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.network import tree
+from hubauth.network.history import History
 from hubauth.network.tree import Network, Way
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers, as_record, as_records
 from model_tests.equivalence.machine import Event, State, Table
@@ -26,13 +37,13 @@ from model_tests.equivalence.values import Value, function, record
 
 CONSTANTS = (
     *("Root", "ParentOf", "Authority", "Nodes", "AskAt", "CheckAt", "CommandAt", "DropAt", "TimeoutAt"),
-    *("Asks", "Checks", "Changes", "Commands", "Drops", "Timeouts", "Refreshing"),
+    *("Asks", "Checks", "Changes", "Commands", "Drops", "Timeouts", "Leaves", "Refreshing"),
 )
 """What the machine has to know of a configuration."""
 
 ACTIONS = (
     *("DeviceAsks", "PolicyChanges", "OperatorInvalidates", "HubLinkDrops", "HubReconnects", "RequestTimesOut"),
-    *("FrameGoesUp", "FrameGoesDown"),
+    *("DeviceLeaves", "DeviceReturns", "FrameGoesUp", "FrameGoesDown"),
 )
 """Everything that can happen in HubPerms.tla."""
 
@@ -43,8 +54,11 @@ _BUDGETS = {
     "command": "Commands",
     "drop": "Drops",
     "late": "Timeouts",
+    "leave": "Leaves",
 }
 _ASKER_NODE = 100
+_ASKER = 0
+"""The device of a hub that asks about others; a node stands for itself."""
 
 
 @frozen
@@ -54,6 +68,8 @@ class World:
     network: Network
     left: Map[str, int]
     version: Map[int, int]
+    gone: frozenset[tuple[str, int]] = frozenset()
+    """Devices of a hub that have said they leave, and are still connected."""
     default: int = 1
     """The version of the default role, which changes together with all nodes."""
     ops: int = 0
@@ -67,7 +83,7 @@ class PermsMachine:
 
     def __init__(self, constants: dict[str, Value], table: Table) -> None:
         self.table = table
-        self.history = frozenset(["born", "news"])
+        self.history = frozenset(["old", "news"])
         self.without_history = {"hub": "PlainHub", "up": "PlainQueue", "down": "PlainQueue"}
         self.divided = frozenset(["hub", "up", "down"])
         self._root, self._authority = str(constants["Root"]), str(constants["Authority"])
@@ -86,7 +102,7 @@ class PermsMachine:
         self.parts = (
             *(f"hub[{name}]" for name in self._hubs),
             *(f"{way}[{child}]" for way in ("up", "down") for child in self._children),
-            *("version", "ops", "left"),
+            *("version", "gone", "ops", "left"),
         )
 
     # The start
@@ -153,13 +169,21 @@ class PermsMachine:
                 yield "HubLinkDrops", child
         for node in self._nodes:
             if left["ask"]:
-                yield from (("DeviceAsks", hub, node, "get") for hub in self._ask_at)
+                yield from (("DeviceAsks", hub, node, "get") for hub in self._ask_at if (hub, _ASKER) not in world.gone)
             if left["check"]:
-                yield from (("DeviceAsks", hub, node, "held") for hub in self._check_at)
+                yield from (
+                    ("DeviceAsks", hub, node, "held") for hub in self._check_at if (hub, node) not in world.gone
+                )
         targets = [frozenset[int](), *(frozenset([node]) for node in self._nodes)]
         if left["change"]:
             yield from (("PolicyChanges", nodes) for nodes in targets)
         yield from self._hubs_act(world, targets)
+        yield from (("DeviceReturns", *device) for device in world.gone)
+        if left["leave"]:
+            here = [(hub, _ASKER) for hub in self._ask_at] + [
+                (hub, node) for hub in self._check_at for node in self._nodes
+            ]
+            yield from (("DeviceLeaves", *device) for device in here if device not in world.gone)
 
     def _hubs_act(self, world: World, targets: list[frozenset[int]]) -> Iterator[Event]:
         assert isinstance(self._refreshing, frozenset)
@@ -191,6 +215,16 @@ class PermsMachine:
                 return self._settle(world, tree.connect(network, child))
             case ("DeviceAsks", str(hub), int(node), str(kind)):
                 return self._ask(_spend(world, "ask" if kind == "get" else "check"), hub, node, kind)
+            case ("DeviceLeaves", str(hub), int(device)):
+                left = evolve(_spend(world, "leave"), gone=world.gone | {(hub, device)})
+                speaker = self._speaker(hub, device)
+                return self._say(
+                    left, speaker, Frame(Offline(speaker.device_id, speaker.node_id), msg_id=2, source=speaker.node_id)
+                )
+            case ("DeviceReturns", str(hub), int(device)):
+                back = evolve(world, gone=world.gone - {(hub, device)})
+                speaker = self._speaker(hub, device)
+                return self._say(back, speaker, Frame(Authenticate(speaker.device_id, speaker.credential), msg_id=2))
             case ("PolicyChanges", frozenset() as nodes):
                 return self._change(_spend(world, "change"), nodes)
             case ("OperatorInvalidates", str(hub), frozenset() as nodes, bool(refresh)):
@@ -203,15 +237,20 @@ class PermsMachine:
 
     def _ask(self, world: World, hub: str, node: int, kind: str) -> World:
         """``get`` asks for the node's permissions; ``held`` asks for something that the node needs one for."""
+        speaker = self._speaker(hub, _ASKER if kind == "get" else node)
         if kind == "get":
-            device, source = _asker(hub), _ASKER_NODE + self._node_of[hub]
-            frame = Frame(GetPerms(node), msg_id=1, source=source)
+            frame = Frame(GetPerms(node), msg_id=1, source=speaker.node_id)
         else:
-            device = _checked(node)
             frame = Frame(Revoke("nobody"), msg_id=1, source=node, target=self._node_of[hub])
-        number = _connected(world.network, device)
-        network = tree.deliver(tree.say(world.network, number, frame), number, Way.UP)
-        return self._settle(evolve(world, ops=world.ops + 1), network)
+        return self._say(evolve(world, ops=world.ops + 1), speaker, frame)
+
+    def _speaker(self, hub: str, device: int) -> Provisioned:
+        name = _asker(hub) if device == _ASKER else _checked(device)
+        return next(one for one in self._devices(hub) if one.device_id == name)
+
+    def _say(self, world: World, speaker: Provisioned, frame: Frame) -> World:
+        number = _connected(world.network, speaker.device_id)
+        return self._settle(world, tree.deliver(tree.say(world.network, number, frame), number, Way.UP))
 
     def _change(self, world: World, nodes: frozenset[int]) -> World:
         """The roles of some nodes change, or, with none named, the default and with it all of them."""
@@ -237,8 +276,8 @@ class PermsMachine:
                 network = strip(network, number, connection)
             while connection.child not in network.states and network.connections[number].down:
                 network = tree.deliver(network, number, Way.DOWN)
-        received = [self._received(device, frame) for device, frames in network.inboxes.items() for frame in frames]
-        network = evolve(network, inboxes=Map(), last=(), direct=Map(), admitted=Map())
+        received = [self._received(device, answer) for device, answer in _answers(network)]
+        network = evolve(network, inboxes=Map(), last=(), direct=Map(), admitted=Map(), history=History())
         ops, op_of = world.ops, world.op_of
         for name, state in network.states.items():
             if state is world.network.states[name]:
@@ -248,7 +287,8 @@ class PermsMachine:
                 if pending.purpose in KINDS and (name, msg_id) not in op_of:
                     ops += pending.asker is None
                     op_of = op_of.set((name, msg_id), self._op(network, name, pending, op_of, ops))
-        after = World(network, world.left, world.version, world.default, ops, op_of, (), tuple(received))
+        told = tuple(received)
+        after = evolve(world, network=network, ops=ops, op_of=op_of, state=(), received=told)
         return evolve(after, state=self._abstract(world, after))
 
     def _op(self, network: Network, name: str, pending: Pending, op_of: Served, newest: int) -> int:
@@ -264,9 +304,7 @@ class PermsMachine:
             return ""
         return self._parent_of[name] if link == PARENT else network.connections[link].child
 
-    def _received(self, device: str, frame: Frame) -> Value:
-        answer = frame.body
-        assert isinstance(answer, Answer)
+    def _received(self, device: str, answer: Answer) -> Value:
         if answer.action is Action.GET_PERMS:
             return record(kind="get", node=answer.node_id, code=CODES[answer.reason], ver=version_of(answer.grant))
         node = next(node for node in self._nodes if _checked(node) == device)
@@ -300,7 +338,7 @@ class PermsMachine:
         for way in ("up", "down"):
             for child in self._children:
                 parts.append(intern(queue_value(world.op_of, live[child], way)) if child in live else ())
-        parts += [intern(function(world.version)), world.ops, intern(function(world.left))]
+        parts += [intern(function(world.version)), intern(world.gone), world.ops, intern(function(world.left))]
         return tuple(parts)
 
 
@@ -313,6 +351,15 @@ def _drain(network: Network) -> Network:
     while waiting := tree.waiting(network):
         network = tree.deliver(network, *waiting[0])
     return network
+
+
+def _answers(network: Network) -> Iterator[tuple[str, Answer]]:
+    """What devices have received, but for answers about their sessions, which the model has not."""
+    for device, frames in network.inboxes.items():
+        for frame in frames:
+            assert isinstance(frame.body, Answer)
+            if frame.body.action not in (Action.AUTHENTICATE, Action.OFFLINE):
+                yield device, frame.body
 
 
 def _connected(network: Network, child: str) -> int:

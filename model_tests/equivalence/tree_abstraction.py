@@ -21,7 +21,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Neighbour, Pending, Purpose, State
 from hubauth.network.tree import Connection, Item, Mark, Network, credential
-from model_tests.equivalence.constants import as_function, as_names, as_number
+from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers
 from model_tests.equivalence.values import Value, function, record
 
 CODES = {Reason.OK: "ok", Reason.NOT_ADMITTED: "no", Reason.UNREACHABLE: "away"}
@@ -46,11 +46,9 @@ class Shape:
     devices: tuple[str, ...]
     sockets: tuple[str, ...]
     first_node: int
+    nodes: tuple[int, ...]
+    """What directories list."""
     track_hubs: bool
-
-    def nodes(self) -> list[int]:
-        devices = range(self.first_node, self.first_node + len(self.devices))
-        return [*devices, *(self.node_of.values() if self.track_hubs else ())]
 
     def ports(self, name: str) -> list[str]:
         """The ends of connections that a hub may see."""
@@ -72,6 +70,7 @@ def read_shape(constants: dict[str, Value]) -> Shape:
         devices=as_names(constants["Devices"]),
         sockets=as_names(constants["Sockets"]),
         first_node=as_number(constants["FirstNode"]),
+        nodes=as_numbers(constants["Nodes"]),
         track_hubs=constants["TrackHubs"] is True,
     )
 
@@ -136,7 +135,7 @@ def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
         reg=function({device: record(node=_node(state, device)) for device in shape.devices}),
         next=max(state.next_node_id, shape.first_node),
         wl=function({device: _entry(state, device) for device in shape.devices}),
-        dir=function({node_id: _route(state, node_id) for node_id in shape.nodes()}),
+        dir=function({node_id: _route(state, node_id) for node_id in shape.nodes}),
         pend=tuple(queries),
         fences=frozenset(fences),
         dismissed=frozenset(dismissed),

@@ -10,6 +10,7 @@ from hubauth.core.messages import Action, Answer, Authenticate, Frame, Offline, 
 from hubauth.core.model import Purpose
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.network import tree
+from hubauth.network.history import History
 from hubauth.network.tree import Network, Way
 from model_tests.equivalence.constants import as_names, as_number, as_record, as_records, as_triples
 from model_tests.equivalence.machine import Event, State, Table
@@ -18,7 +19,17 @@ from model_tests.equivalence.values import Value, function, record
 
 CONSTANTS = (
     *("Root", "ParentOf", "NodeOf", "Authority", "Owner", "Devices", "Sockets", "Uses", "Online", "FirstNode"),
-    *("TrackHubs", "Registers", "Authentications", "Offlines", "SocketDrops", "HubDrops", "Restarts", "Revokes"),
+    *(
+        "Nodes",
+        "TrackHubs",
+        "Registers",
+        "Authentications",
+        "Offlines",
+        "SocketDrops",
+        "HubDrops",
+        "Restarts",
+        "Revokes",
+    ),
     *("Timeouts", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt", "RevokeKinds", "Probing"),
 )
 """What the machine has to know of a configuration."""
@@ -299,8 +310,8 @@ class TreeMachine:
             for frame in frames:
                 answer = frame.body
                 assert isinstance(answer, Answer)
-                if answer.action not in (Action.REGISTER, Action.AUTHENTICATE):
-                    continue
+                if answer.action is Action.OFFLINE and answer.reason is Reason.OK:
+                    continue  # the model does not say that leaving is answered
                 received.append((socket, frame))
                 asked = asked.set(socket, asked[socket] - {frame.msg_id})
                 if answer.action is Action.REGISTER and answer.reason is Reason.OK:
@@ -312,7 +323,13 @@ class TreeMachine:
                 ports = ports.delete(number)
                 asked = asked.set(port, frozenset())
         network = evolve(
-            strip(self._shape, network), inboxes=Map(), last=(), revoked=frozenset(), admitted=Map(), direct=Map()
+            strip(self._shape, network),
+            inboxes=Map(),
+            last=(),
+            revoked=frozenset(),
+            admitted=Map(),
+            direct=Map(),
+            history=History(),
         )
         given = world.given
         if network.fresh > len(given) + 1:
@@ -327,16 +344,14 @@ class TreeMachine:
         found: list[Value] = []
         for socket, frame in world.received:
             assert isinstance(frame.body, Answer)
-            found.append(record(to=socket, m=answer_value(frame.body, frame.msg_id)))
+            probed = frame.body.action is Action.OFFLINE
+            message = record(t="refused") if probed else answer_value(frame.body, frame.msg_id)
+            found.append(record(to=socket, m=message))
         return found
 
     def expected_answers(self, act: Value) -> list[Value]:
-        found: list[Value] = []
-        for sent in as_records(as_record(act)["log"]):
-            message = as_record(sent["m"])
-            if sent["to"] in self._shape.sockets and message["t"] in ("regAns", "authAns"):
-                found.append(record(to=sent["to"], m=sent["m"]))
-        return found
+        log = as_records(as_record(act)["log"])
+        return [record(to=sent["to"], m=sent["m"]) for sent in log if sent["to"] in self._shape.sockets]
 
     def _abstract(self, before: World, world: World) -> State:
         """The state of HubAuth.tla; hubs that are as before are taken from there."""

@@ -10,10 +10,11 @@ from hubauth.core.invariants import STATE_INVARIANTS, STEP_INVARIANTS, check_sta
 from hubauth.core.messages import (
     Action,
     Answer,
+    AssistAuthenticate,
     AssistOffline,
     Frame,
     GetPerms,
-    Grant,
+    Malformed,
     Offline,
     PermsInvalidate,
     Reason,
@@ -21,8 +22,8 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import Entry, Index, Pending, Purpose, Registration, Route, Session, State
-from hubauth.core.outputs import Output, Send
-from hubauth.core.policy import Policy, Provisioned, Trust
+from hubauth.core.outputs import Note, NoteKind, Output, Send
+from hubauth.core.policy import Dialect, Policy, Provisioned, Trust
 from hubauth.core.transition import Change, Step
 from tests.core.harness import HUB_A, NODE, Hub, key, listing, mid, root, with_hubs
 
@@ -208,41 +209,92 @@ def test_an_answer_that_nobody_asked_for() -> None:
     assert after(waiting, QUIET, ok(1, Action.GET_PERMS, 8)) == unasked
 
 
-def test_permissions_served_after_their_invalidation() -> None:
+def test_an_answer_given_twice() -> None:
+    hub = settled()
+    answer, twice = ok(1, Action.GET_PERMS), ["NoAnswerWithoutRequest"]
+    assert after(hub, received(1, GetPerms(1)), answer, answer) == twice
+    waiting = mid()
+    waiting.admitted_from_above(1, "d", 30)
+    waiting.receive(1, GetPerms(40), msg_id=7)
+    assert after(waiting, QUIET, answer, answer) == twice
+    assert after(waiting, received(1, GetPerms(41)), answer, answer) == []
+    assert after(waiting, received(1, GetPerms(41)), answer, answer, answer) == twice
+
+
+def test_an_answer_to_what_is_no_request() -> None:
+    hub = with_hubs(mid())
+    unasked = ["NoAnswerWithoutRequest"]
+    for body in (
+        AssistAuthenticate("d", "", 30),
+        Answer(Action.GET_PERMS, Reason.OK),
+        Malformed(None, "bad"),
+        Malformed(Action.GET_PERMS, "bad", is_answer=True),
+        b"x",
+    ):
+        assert after(hub, received(1, body), ok(1, Action.GET_PERMS)) == unasked
+    for link, request, found in (
+        (1, AssistAuthenticate("d", "c", 30), []),
+        (1, Malformed(Action.GET_PERMS, "bad"), []),
+        (1, PermsInvalidate(), []),
+        (PARENT, PermsInvalidate(), unasked),
+        (PARENT, AssistAuthenticate("d", "", 30), unasked),
+        (PARENT, AssistAuthenticate("d", "c", 30), []),
+        (99, GetPerms(40), unasked),
+    ):
+        judged = after(hub, received(link, request), ok(link, Action.ASSIST_AUTHENTICATE, reason=Reason.FORBIDDEN))
+        assert judged == found
+
+
+def knowing() -> Hub:
+    """A hub below a parent that has the permissions of node 40 in its cache."""
     hub = mid()
     hub.admitted_from_above(1, "d", 30)
     hub.receive(1, GetPerms(40))
     hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 40, grant=NODE))
+    return hub
+
+
+def test_permissions_served_after_their_invalidation() -> None:
+    hub = knowing()
     outdated = ["InvalidatedPermsNotServed"]
-    rules = ("PERM-12",)
     for message, found in (
         (PermsInvalidate(), outdated),
         (PermsInvalidate((40,)), outdated),
         (PermsInvalidate((41,)), []),
     ):
-        assert after(hub, OperatorInvalidate(message), rules=rules) == found
-        assert after(hub, received(PARENT, message), rules=rules) == found
-        assert after(hub, received(PARENT, message)) == []
-        assert after(hub, OperatorInvalidate(message), rules=rules, perms=Map()) == []
+        assert after(hub, OperatorInvalidate(message)) == found
+        assert after(hub, received(PARENT, message)) == found
+        assert after(hub, received(1, message)) == found
+        assert after(hub, received(99, message)) == []
+        assert after(hub, OperatorInvalidate(message), perms=Map()) == []
 
 
-def test_an_outdated_answer_that_is_cached() -> None:
-    hub = mid()
-    hub.admitted_from_above(1, "d", 30)
-    hub.receive(1, GetPerms(40))
-    asked = hub.last_question(PARENT)
-    learnt: Map[int, Grant] = Map({40: NODE})
-    answer = received(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 40, grant=NODE), asked)
-    assert after(hub, answer, perms=learnt) == []
-    hub.receive(PARENT, PermsInvalidate((40,)), source=1)
-    assert after(hub, answer, perms=learnt) == ["InvalidatedPermsNotServed"]
-    assert after(hub, received(1, answer.frame.body, asked), perms=learnt) == []
-    assert after(hub, received(PARENT, GetPerms(1), asked), perms=learnt) == []
-    hub = Hub(
-        hub.policy,
-        evolve(hub.state, perms_epoch=9, pending=Map({asked: evolve(hub.state.pending[asked], stale=False)})),
-    )
-    assert after(hub, answer, perms=learnt) == ["InvalidatedPermsNotServed"]
+def test_an_invalidation_that_was_not_accepted_takes_nothing() -> None:
+    hub = knowing()
+    message = received(1, PermsInvalidate())
+    held = Pending(Purpose.HELD, Action.PERMS_INVALIDATE, PARENT, 1, 7, held=message.frame)
+    assert after(hub, message, ok(1, Action.PERMS_INVALIDATE, reason=Reason.FORBIDDEN)) == []
+    assert after(hub, message, Note(NoteKind.DROPPED, "FRAME-11", "unreachable", 1)) == []
+    assert after(hub, message, pending=Map({50: held})) == []
+    from_above, note = received(PARENT, PermsInvalidate()), Note(NoteKind.DROPPED, "FRAME-11", "no excuse", PARENT)
+    assert after(hub, from_above, note) == ["InvalidatedPermsNotServed"], "the parent is always believed"
+    # Later its originator's permissions are known, and either it is refused or it is carried out.
+    waiting = Hub(hub.policy, evolve(hub.state, pending=Map({50: held})))
+    known = received(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 30, grant=NODE), 50)
+    assert after(waiting, known, pending=Map()) == ["InvalidatedPermsNotServed"]
+    assert after(waiting, known, ok(1, Action.PERMS_INVALIDATE, reason=Reason.FORBIDDEN), pending=Map()) == []
+    assert after(waiting, known) == []
+
+
+def test_permissions_kept_over_an_absence_of_the_parent() -> None:
+    hub = knowing()
+    away = Hub(hub.policy, evolve(hub.state, parent_present=False))
+    assert after(away, QUIET, parent_present=True) == ["InvalidatedPermsNotServed"]
+    assert after(away, QUIET, parent_present=True, perms=Map()) == []
+    login = Hub(evolve(away.policy, dialect=Dialect.LOGIN), away.state)
+    assert after(login, QUIET, parent_present=True) == []
+    authority = Hub(evolve(away.policy, authority=away.state.node_id), away.state)
+    assert after(authority, QUIET, parent_present=True) == []
 
 
 def test_a_link_without_a_session_that_learns_something() -> None:
@@ -261,7 +313,7 @@ def test_a_link_without_a_session_that_learns_something() -> None:
     ):
         assert after(hub, request, ok(5, action, reason=reason)) == []
     assert after(hub, received(1, GetPerms(1)), ok(1, Action.GET_PERMS)) == []
-    assert after(hub, received(PARENT, GetPerms(1)), ok(PARENT, Action.GET_PERMS)) == []
+    assert after(mid(), received(PARENT, GetPerms(1)), ok(PARENT, Action.GET_PERMS)) == []
     bound = hub.state.links.set(5, Session("d", 2, False))
     assert after(hub, request, ok(5, Action.GET_PERMS), links=bound) == []
 

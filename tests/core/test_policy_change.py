@@ -19,6 +19,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Neighbour, Registration, Session
 from hubauth.core.outputs import Close, Note, NoteKind
 from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.core.transition import Step
 from tests.core.harness import HUB, PROVISIONED, Hub, key, listing, mid, numbered, question, root, sent, with_hubs
 
 
@@ -173,26 +174,35 @@ def promoted(is_hub: bool = True) -> Hub:
     hub.registered(1, "k")
     if is_hub:
         hub.now_with(node_roles={2: "hub"})
+        joins_again(hub)
     return hub
 
 
-def test_a_node_that_becomes_a_hub_is_one_at_once() -> None:
+def joins_again(hub: Hub) -> Step:
+    hub.up(1)
+    return hub.receive(1, Authenticate("k", hub.state.whitelist["k"].credential))
+
+
+def test_a_node_that_becomes_a_hub_joins_anew_as_one() -> None:
     hub = promoted(is_hub=False)
     assert not hub.session(1).is_hub
     done = hub.now_with(node_roles={2: "hub"})
+    assert Close(1) in done.outputs and not hub.is_online(2)
+    assert {"TRUST-2", "LINK-11"} <= set(done.rules)
+    joins_again(hub)
     assert hub.session(1).is_hub and hub.state.whitelist["k"].is_hub
     assert hub.state.neighbours[2] == Neighbour()
-    assert "TRUST-2" in done.rules
     hub.found_below("leaf", 30, 1)
 
 
-def test_a_node_that_is_no_hub_any_more_loses_what_is_behind_it() -> None:
+def test_a_node_that_is_no_hub_any_more_joins_anew_as_a_device() -> None:
     hub = promoted()
     hub.found_below("leaf", 30, 1)
     done = hub.now_with(node_roles={})
+    assert Close(1) in done.outputs and not hub.is_online(30) and not hub.is_online(2)
+    assert {"TRUST-2", "LINK-11", "OFF-8"} <= set(done.rules)
+    joins_again(hub)
     assert not hub.session(1).is_hub and not hub.state.whitelist["k"].is_hub
-    assert not hub.is_online(30) and hub.is_online(2)
-    assert {"TRUST-2", "OFF-8"} <= set(done.rules)
     done = hub.receive(1, AssistAuthenticate("leaf", "", 30))
     assert "TRUST-3" in done.rules
 
@@ -201,10 +211,11 @@ def test_a_hub_that_becomes_one_again_hears_what_it_missed() -> None:
     hub = promoted()
     hub.provisioned(3, "admin")
     hub.now_with(node_roles={})
+    joins_again(hub)
     hub.receive(3, Revoke("x"))
     assert hub.state.neighbours[2].sent == 1
-    done = hub.now_with(node_roles={2: "hub"})
-    assert numbered(1, Revoke("x"), 1, 20) in sent(done)
+    hub.now_with(node_roles={2: "hub"})
+    assert numbered(1, Revoke("x"), 1, 20) in sent(joins_again(hub))
 
 
 def test_a_policy_that_changes_no_role_leaves_sessions_as_they_are() -> None:
@@ -218,7 +229,7 @@ def test_links_without_a_session_are_passed_over() -> None:
     hub = promoted()
     hub.up(7)
     hub.now_with(node_roles={})
-    assert hub.is_free(7) and not hub.session(1).is_hub
+    assert hub.is_free(7) and 1 not in hub.state.links
 
 
 def test_a_role_that_only_another_hub_knows_survives_a_policy_change() -> None:

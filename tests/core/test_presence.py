@@ -99,6 +99,14 @@ def test_without_a_message_for_it_the_old_link_is_told_nothing() -> None:
     assert hub.is_free(1)
 
 
+def test_the_old_link_of_a_hub_is_closed_all_the_same() -> None:
+    hub = with_hubs(root(close_superseded=False))
+    hub.up(3)
+    done = hub.receive(3, Authenticate("hub-a", key("hub-a")))
+    assert done.outputs[0] == Close(1) and 1 not in hub.state.links
+    assert {"BIND-3", "BIND-4", "LINK-11"} <= set(done.rules)
+
+
 def test_a_superseded_session_is_announced_and_not_reported_offline() -> None:
     hub = mid()
     hub.admitted_from_above(1, "d", 30)
@@ -327,3 +335,21 @@ def test_notes_about_announcements_name_the_node() -> None:
     hub = with_hubs(root())
     note = notes(hub.receive(1, announcement("hub", 1)))[0]
     assert "node 1 " in note.detail
+
+
+def test_the_authority_believes_nobody_who_announces_what_it_has_given_to_another() -> None:
+    hub = with_hubs(root())
+    hub.receive(1, AssistRegister("lamp"))
+    assert dropped("BIND-10", 2, hub.receive(2, announcement("stranger", 2)))
+    assert hub.unchanged
+    hub.found_below("lamp", 2, 1)
+
+
+def test_nor_if_the_configuration_names_that_node_too() -> None:
+    hub = with_hubs(root())
+    hub.receive(1, AssistRegister("lamp"))
+    hub.now_with(node_roles={2: "node", 40: "node"})
+    assert dropped("BIND-10", 2, hub.receive(2, announcement("stranger", 2)))
+    hub.found_below("lamp", 2, 1)
+    # Named, and given to nobody: whoever is provisioned as that node elsewhere.
+    hub.found_below("porter", 40, 2)

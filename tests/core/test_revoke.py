@@ -18,7 +18,21 @@ from hubauth.core.model import Pending, Purpose, Registration
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, StartTimer
 from hubauth.core.policy import Assist, Dialect
 from hubauth.core.revoke import agrees
-from tests.core.harness import ADMIN, HUB_A, PROVISIONED, Hub, issued, key, mid, notes, question, reply, root, sent
+from tests.core.harness import (
+    ADMIN,
+    HUB_A,
+    PROVISIONED,
+    Hub,
+    issued,
+    key,
+    mid,
+    notes,
+    question,
+    reply,
+    root,
+    sent,
+    with_hubs,
+)
 
 WRONG = "w" * 43
 
@@ -110,6 +124,13 @@ def test_the_link_of_a_revoked_device_may_stay_open() -> None:
     done = hub.receive(2, Revoke("d"))
     assert hub.is_free(1)
     assert "REV-6" in done.rules and "REV-7" not in done.rules
+
+
+def test_the_link_of_a_revoked_hub_is_closed_all_the_same() -> None:
+    hub = with_hubs(root(close_on_revoke=False))
+    done = hub.happens(OperatorRevoke(Revoke("hub-a")))
+    assert Close(1) in done.outputs and 1 not in hub.state.links
+    assert {"REV-6", "REV-7", "LINK-11"} <= set(done.rules)
 
 
 def test_a_link_on_which_a_registration_waits_is_not_closed() -> None:

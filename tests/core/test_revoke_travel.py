@@ -108,6 +108,24 @@ def test_a_number_that_was_handled_before_is_ignored() -> None:
     assert "REV-15" in done.rules
 
 
+def test_what_a_child_hub_repeats_spares_a_credential_issued_since() -> None:
+    hub = with_hubs(root())
+    hub.registered(3, "d")
+    hub.receive(1, Revoke("d"), msg_id=5)
+    assert "d" not in hub.state.whitelist
+    # The acknowledgement is lost with the link, so the child hub says it again when it is back.
+    hub.down(1)
+    hub.registered(4, "d")
+    hub.provisioned(5, "hub-a")
+    for number in (4, 5):
+        done = hub.receive(5, Revoke("d"), msg_id=number)
+        assert dropped("REV-15", 5, done)
+        assert hub.unchanged
+    assert hub.session(4).device_id == "d"
+    hub.receive(5, Revoke("d"), msg_id=6)
+    assert "d" not in hub.state.whitelist and hub.state.neighbours[HUB_A].handled == 6
+
+
 def test_number_zero_is_no_number() -> None:
     hub = mid()
     hub.receive(PARENT, Revoke("x"), msg_id=5, source=1)
@@ -151,6 +169,14 @@ def test_the_answer_to_a_fence_acknowledges_what_went_before_it_and_nothing_afte
     hub.answered(1, FENCED, msg_id=fences[2])
     assert not hub.state.neighbours[HUB_A].owed
     assert hub.state.neighbours[HUB_A].sent == 3
+
+
+def test_a_fence_that_is_refused_acknowledges_nothing() -> None:
+    hub = mid()
+    hub.happens(OperatorRevoke(Revoke("d")))
+    done = hub.answered(PARENT, Answer(Action.ASSIST_OFFLINE, Reason.FORBIDDEN))
+    assert dict(hub.state.neighbours[0].owed) == {Revoke("d"): (1, 5)}
+    assert dropped("REV-14", PARENT, done) and not hub.state.pending
 
 
 def test_the_parent_acknowledges_likewise() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hubauth.core.inputs import PARENT
-from hubauth.core.messages import AssistOffline, Frame, Major, Register
+from hubauth.core.messages import AssistOffline, Authenticate, Frame, Major, Register
 from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.routing import lower_hop_limit
 from tests.core.harness import HUB_A, HUB_B, Hub, dropped, listing, mid, root, sent, with_hubs
@@ -48,9 +48,13 @@ def test_a_node_last_seen_behind_a_hub_is_still_reachable_through_it() -> None:
 def test_a_plain_device_speaks_for_nobody_else() -> None:
     hub = root(**listing(leaf=LEAF))
     hub.registered(1, "k")
-    hub.now_with(node_roles={2: "hub"})
-    hub.found_below("leaf", LEAF, 1)
-    hub.now_with(node_roles={})
+    for roles in ({2: "hub"}, {}):
+        hub.now_with(node_roles=roles)
+        hub.up(1)
+        hub.receive(1, Authenticate("k", hub.state.whitelist["k"].credential))
+        if roles:
+            hub.found_below("leaf", LEAF, 1)
+    # It was a hub, and the directory still says through whom the leaf was last seen.
     assert hub.state.directory[LEAF].via == hub.session(1).node_id
     assert dropped("FRAME-2", 1, hub.receive(1, b"x", source=LEAF, target=1))
 

@@ -265,6 +265,14 @@ def test_open_trust_believes_an_unknown_link_that_it_is_a_hub() -> None:
     assert "TRUST-5" in done.rules and 77 in hub.state.neighbours
 
 
+def test_the_id_of_a_hub_that_was_believed_is_given_to_nobody_else() -> None:
+    hub = root(trust=Trust.OPEN, provisioned=())
+    hub.up(1)
+    hub.receive(1, AssistRegister("d"), source=3)
+    assert hub.registered(2, "e") == 4
+    assert hub.session(1).node_id == 3 and hub.is_online(3)
+
+
 def test_open_trust_is_off_by_default_and_for_assists_with_a_source_only() -> None:
     assert Policy().trust is Trust.LINKS
     for trust, message, source in (

@@ -1,11 +1,13 @@
 """The core and the models through TLC itself: small ones are equal, and a mistake on one side is told in words."""
 
+from pathlib import Path
+
 import pytest
 from attrs import evolve
 
 from hubauth.core import presence
 from tools import equivalence, tlc
-from tools.equivalence import Row, check_graph, check_walks, gaps, table
+from tools.equivalence import Row, check_graph, check_variant, check_walks, gaps, table
 
 MODELS = {model.name: model for model in tlc.read_catalogue().models}
 EQUAL = Row("MCBelow", "graph", 1, 60_000, 100_000, 1.0)
@@ -49,6 +51,25 @@ def test_walks_notice_a_mistake_both_ways(name: str) -> None:
     assert any("leads elsewhere" in line for line in replayed.complaint)
     assert any("is no step of TLA+" in line for line in walked.complaint)
     assert "The closest step that there is leads elsewhere:" in walked.complaint
+
+
+def test_a_mistake_that_only_devices_see_is_noticed() -> None:
+    row = check_variant(MODELS["BugRevokeToAll"])
+    assert (row.verdict, row.complaint) == ("noticed", ())
+    assert row.steps > 100
+
+
+def test_a_variant_without_a_mistake_is_unnoticed() -> None:
+    row = check_variant(evolve(MODELS["MCLateNotice"], violates="NoLockOut"))
+    assert (row.verdict, row.complaint) == ("UNNOTICED", equivalence.UNNOTICED)
+
+
+def test_a_variant_that_tlc_cannot_run_is_not_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equivalence, "_tlc", lambda *_, **__: (150, "Parsing failed"))
+    monkeypatch.setattr(equivalence, "WORK", tmp_path)
+    row = check_variant(MODELS["BugRevokeToAll"])
+    assert row.verdict == "UNNOTICED"
+    assert "Parsing failed" in row.complaint
 
 
 # What the runner makes of it

@@ -47,6 +47,14 @@ def test_a_step_that_leads_elsewhere() -> None:
     )
 
 
+def test_what_lies_deeper_than_asked_for_is_not_compared() -> None:
+    machine = Counter(2)
+    shallow = compare_graphs(machine, read_dump(machine, dump(3), cut=True), depth=2)
+    assert shallow.difference == ()
+    assert shallow.states == 3
+    assert compare_graphs(machine, read_dump(machine, dump(3), cut=True), depth=3).difference != ()
+
+
 def test_another_beginning() -> None:
     machine = Counter(1)
     lines = [line.replace(",style = filled", "") for line in dump(1)]

@@ -33,6 +33,13 @@ def is_here(t: Transition) -> bool:
     return here
 
 
+def has_given_out(t: Transition, node_id: int) -> bool:
+    """Whether this hub, as the authority, knows a device by this node id that it has given out."""
+    if not is_authority(t.policy, t.node_id):
+        return False
+    return node_id in (t.named_and_registered if node_id in t.policy.named_nodes else t.roster)
+
+
 def next_hop(t: Transition, came_from: Link | None) -> Link | None:
     """The link towards an authority that is not this hub; None: it cannot be reached from here."""
     choice = choose_authority(t.policy.authority, t.node_id, t.policy.has_parent)

@@ -36,7 +36,7 @@ def derive_index(policy: Policy, state: State) -> Index:
     sessions = {link: session for link, session in state.links.items() if session is not None}
     online = [(node_id, route) for node_id, route in state.directory.items() if route.online]
     pending = state.pending.items()
-    roster, roster_of_role = rosters(policy, state.node_id, state.registry, state.perms)
+    listed = rosters(policy, state.node_id, state.registry, state.perms)
     return Index(
         link_of_node=Map({session.node_id: link for link, session in sessions.items()}),
         node_of_device=Map(
@@ -56,27 +56,32 @@ def derive_index(policy: Policy, state: State) -> Index:
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}
         ),
-        roster=roster,
-        roster_of_role=roster_of_role,
+        roster=listed[0],
+        roster_of_role=listed[1],
+        named_and_registered=listed[2],
     )
 
 
-Rosters: TypeAlias = tuple[OrderedIds, Map[str, OrderedIds]]
+Rosters: TypeAlias = tuple[OrderedIds, Map[str, OrderedIds], frozenset[int]]
 
 
 def rosters(policy: Policy, own: int, registry: Map[str, Registration], cached: Map[int, Grant]) -> Rosters:
-    """The nodes ``list_roles`` shows, all and by role: every existing one at the authority, else the cached."""
+    """The nodes ``list_roles`` shows, all and by role: every existing one at the authority, else the cached.
+
+    And those of them that are both registered and named by the configuration.
+    """
     if not is_authority(policy, own):
-        return OrderedIds.of(cached), _grouped((grant.role, node_id) for node_id, grant in cached.items())
+        return OrderedIds.of(cached), _grouped((grant.role, node_id) for node_id, grant in cached.items()), frozenset()
     named = policy.named_nodes | ({own} - {0})
+    registered = {registration.node_id for registration in registry.values()}
     # Those that are not named may be very many, and all have one role.
-    roster = unnamed = OrderedIds.of({r.node_id for r in registry.values() if r.node_id not in named})
+    roster = unnamed = OrderedIds.of(registered - named)
     of_role = {policy.default_role: unnamed} if unnamed else {}
     for node_id in named:
         role = policy.role_of(node_id)
         of_role[role] = of_role.get(role, EMPTY).add(node_id)
         roster = roster.add(node_id)
-    return roster, Map(of_role)
+    return roster, Map(of_role), named & registered
 
 
 def _grouped(pairs: Iterable[tuple[Key, int]]) -> Map[Key, OrderedIds]:

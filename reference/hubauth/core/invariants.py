@@ -12,9 +12,19 @@ from attrs import astuple
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.inputs import PARENT, Input, Link, OperatorInvalidate, Received
-from hubauth.core.messages import Action, Answer, AssistOffline, PermsInvalidate, Reason, Revoke
-from hubauth.core.model import Purpose, State
-from hubauth.core.outputs import Send
+from hubauth.core.messages import (
+    SUB_PROTO,
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistOffline,
+    Malformed,
+    PermsInvalidate,
+    Reason,
+    Revoke,
+)
+from hubauth.core.model import Purpose, State, is_authority
+from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.transition import Step
 
@@ -130,21 +140,36 @@ def late_offline_keeps_new_route(policy: Policy, before: State, happened: Input,
     return [f"a report through node {session.node_id} changed the route of node {body.node_id} via {route.via}"]
 
 
+def may_be_answered(policy: Policy, before: State, received: Received) -> bool:
+    """Whether a frame is a request of a kind that is answered, be it with a refusal."""
+    body, link = received.frame.body, received.link
+    if received.frame.sub_proto != SUB_PROTO or isinstance(body, Answer | bytes) or link not in before.links:
+        return False
+    if isinstance(body, Malformed):
+        return body.action is not None and not body.is_answer
+    from_hub = link == PARENT or _is_hub_link(before, link)
+    if isinstance(body, AssistAuthenticate) and policy.has_presence and not body.credential:
+        return not from_hub  # an announcement
+    return link != PARENT or not isinstance(body, PermsInvalidate)
+
+
 def no_answer_without_request(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
-    """Every answer goes to a link that asked with that MsgID and was waiting."""
-    asked: set[tuple[Link, int]] = {
+    """Every answer goes to a link that asked with that MsgID and was waiting, and is the first in this step."""
+    asked: Counter[tuple[Link, int]] = Counter(
         (pending.asker, pending.msg_id) for pending in before.pending.values() if pending.asker is not None
-    }
-    if isinstance(happened, Received):
-        asked.add((happened.link, happened.frame.msg_id))
-    return [
-        f"link {output.link} is answered about {output.frame.body.action} it did not ask for"
-        for output in done.outputs
-        if isinstance(output, Send)
-        and isinstance(output.frame.body, Answer)
-        and (output.link, output.frame.msg_id) not in asked
-        and not _routed_revoke_answer(before, output)
-    ]
+    )
+    if isinstance(happened, Received) and may_be_answered(policy, before, happened):
+        asked[happened.link, happened.frame.msg_id] += 1
+    found: Findings = []
+    for output in done.outputs:
+        if not isinstance(output, Send) or not isinstance(output.frame.body, Answer):
+            continue
+        key = output.link, output.frame.msg_id
+        if asked[key]:
+            asked[key] -= 1
+        elif not _routed_revoke_answer(before, output):
+            found.append(f"link {output.link} is answered about {output.frame.body.action} it did not ask for")
+    return found
 
 
 def _routed_revoke_answer(before: State, output: Send) -> bool:
@@ -155,29 +180,50 @@ def _routed_revoke_answer(before: State, output: Send) -> bool:
 
 
 def invalidated_perms_not_served(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
-    """After an invalidation nothing older is cached, and an older answer on its way will not be."""
-    after = done.state
-    message = _invalidation(happened)
-    if message is not None and "PERM-12" in done.rules:
-        if not message.node_ids:
-            return ["the cache was not emptied"] if after.perms else []
-        return [f"node {node_id} is still cached" for node_id in message.node_ids if node_id in after.perms]
-    if not isinstance(happened, Received):
-        return []
-    pending = before.pending.get(happened.frame.msg_id)
-    if pending is None or not isinstance(happened.frame.body, Answer) or pending.asked != happened.link:
-        return []
-    outdated = pending.stale or pending.epoch != before.perms_epoch
-    newly = [key for table, key, _, new in done.changes if table == "perms" and new is not None]
-    return [f"an outdated answer put node {node_id} into the cache" for node_id in newly if outdated]
+    """What a hub is told to forget is not in its cache any more.
+
+    That nothing older comes back is seen over several steps only: ``network.history`` watches for it.
+    """
+    cached = done.state.perms
+    message = accepted_invalidation(before, happened, done)
+    if becomes_present(policy, before, done.state) or (message is not None and not message.node_ids):
+        return ["the cache was not emptied"] if cached else []
+    named = message.node_ids if message is not None else ()
+    return [f"node {node_id} is still cached" for node_id in named if node_id in cached]
 
 
-def _invalidation(happened: Input) -> PermsInvalidate | None:
+def becomes_present(policy: Policy, before: State, after: State) -> bool:
+    """Whether the parent is back from an absence in which a hub may have missed invalidations."""
+    is_back = after.parent_present and not before.parent_present
+    return is_back and policy.has_perms and not is_authority(policy, after.node_id)
+
+
+def accepted_invalidation(before: State, happened: Input, done: Step) -> PermsInvalidate | None:
+    """The invalidation that a hub has taken for good in this step: by its operator, its parent, or who may do it."""
     if isinstance(happened, OperatorInvalidate):
         return happened.invalidate
-    if isinstance(happened, Received) and isinstance(happened.frame.body, PermsInvalidate):
-        return happened.frame.body
-    return None
+    if not isinstance(happened, Received) or happened.link not in before.links:
+        return None
+    link: Link | None = happened.link
+    frame = happened.frame
+    if isinstance(frame.body, Answer):
+        pending = before.pending.get(frame.msg_id)
+        if pending is None or pending.held is None or frame.msg_id in done.state.pending:
+            return None
+        link, frame = pending.asker, pending.held
+    if frame.sub_proto != SUB_PROTO or not isinstance(frame.body, PermsInvalidate):
+        return None
+    if link == PARENT:
+        return frame.body
+    dropped = any(isinstance(output, Note) and output.link == link for output in done.outputs)
+    refused = any(
+        isinstance(output, Send)
+        and isinstance(output.frame.body, Answer)
+        and (output.link, output.frame.msg_id) == (link, frame.msg_id)
+        for output in done.outputs
+    )
+    held = any(pending.held is frame for pending in done.state.pending.values())
+    return None if dropped or refused or held else frame.body
 
 
 def unauthenticated_sees_only_register_and_auth(policy: Policy, before: State, happened: Input, done: Step) -> Findings:

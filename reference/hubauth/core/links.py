@@ -196,19 +196,14 @@ def _remove(t: Transition, binding: Provisioned) -> None:
 
 
 def _reconsider_hubs(t: Transition) -> None:
-    """Links whose node became a hub, or is one no longer."""
+    """Links whose node became a hub, or is one no longer: it joins anew as what it is."""
     for link in sorted(t.links):
         session = t.links[link]
         grant = perms.known_grant(t, session.node_id) if session is not None else None
         if session is None or grant is None or perms.is_hub_grant(grant) == session.is_hub:
             continue
-        t.cite("TRUST-2")
-        if session.is_hub:
-            presence.lose_hub(t, link, session)
-        is_hub = not session.is_hub
-        t.set_session(link, evolve(session, is_hub=is_hub))
+        t.cite("TRUST-2", "LINK-11")
         entry = t.whitelist.get(session.device_id)
         if entry is not None:
-            t.put_entry(session.device_id, evolve(entry, is_hub=is_hub))
-        if is_hub:
-            revoke.welcome(t, session.node_id)
+            t.put_entry(session.device_id, evolve(entry, is_hub=not session.is_hub))
+        presence.close_link(t, link)

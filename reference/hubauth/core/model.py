@@ -143,6 +143,8 @@ class Index:
     roster: OrderedIds = EMPTY
     """The nodes ``list_roles`` shows."""
     roster_of_role: Map[str, OrderedIds] = Map()
+    named_and_registered: frozenset[int] = frozenset()
+    """Authority: nodes that were given to a device and that the configuration names, too."""
 
 
 @frozen

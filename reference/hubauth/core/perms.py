@@ -213,4 +213,4 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
-    t.roster, t.roster_of_role = rosters(t.policy, t.node_id, t.registry, t.perms)
+    t.roster, t.roster_of_role, t.named_and_registered = rosters(t.policy, t.node_id, t.registry, t.perms)

@@ -4,6 +4,7 @@ Presence never looks at a credential and verification never looks at presence: t
 whatever order messages of different links arrive in.
 """
 
+from hubauth.core import authority
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     Action,
@@ -93,13 +94,23 @@ def displace(t: Transition, link: Link) -> None:
     assert session is not None
     if session.is_hub:
         t.cite("BIND-4")
-    if t.policy.close_superseded:
+    if goes_with_session(t, session, t.policy.close_superseded):
         close_link(t, link, report=False)
         return
     end_session(t, link, report=False)
     if t.policy.has_presence:
         message = Offline(session.device_id, session.node_id, "superseded")
         t.emit(Send(link, Frame(message, Major.MSG, t.take_msg_id(), t.node_id)))
+
+
+def goes_with_session(t: Transition, session: Session, as_configured: bool) -> bool:
+    """Whether the link of a session that ends is closed: for a device as configured, for a hub always.
+
+    A hub that kept its link would believe its parent present; only one that joins anew is welcomed and announces.
+    """
+    if session.is_hub:
+        t.cite("LINK-11")
+    return session.is_hub or as_configured
 
 
 def close_link(t: Transition, link: Link, *, report: bool = True) -> None:
@@ -179,6 +190,7 @@ def contradicts(t: Transition, device_id: str, node_id: int) -> bool:
         or (named is not None and named.device_id != device_id)
         or t.policy.is_own_device(device_id)
         or contradicts_tables(t, device_id, node_id)
+        or (device_id not in t.registry and authority.has_given_out(t, node_id))
     )
 
 

@@ -91,7 +91,7 @@ def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
 def _allocate(t: Transition, device_id: str) -> int | Reason:
     t.cite("REG-2")
     node_id = max(t.next_node_id, t.policy.first_node_id)
-    while node_id in t.policy.named_nodes or node_id in t.roster:
+    while node_id in t.policy.named_nodes or node_id in t.roster or node_id in t.link_of_node:
         node_id += 1
     if node_id > MAX_NODE_ID:
         t.cite("REG-3")

@@ -142,8 +142,9 @@ def _delete(t: Transition, message: Revoke, entry: Entry, registering: Link | No
     if found is None:
         return
     t.cite("REV-6")
-    link = found[0]
-    if t.policy.close_on_revoke and link != registering and not _registers(t, link):
+    link, session = found
+    closes = presence.goes_with_session(t, session, t.policy.close_on_revoke)
+    if closes and link != registering and not _registers(t, link):
         t.cite("REV-7")
         presence.close_link(t, link)
     else:
@@ -203,10 +204,13 @@ def _send_fence(t: Transition, link: Link, message: Revoke, number: int) -> None
     t.put_pending(msg_id, Pending(Purpose.FENCE, Action.ASSIST_OFFLINE, link, number=number))
 
 
-def on_fence_answer(t: Transition, pending: Pending) -> None:
-    """Everything up to the fence has been handled at the other end."""
+def on_fence_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+    """Everything up to the fence has been handled at the other end, unless that refuses it."""
     assert pending.asked is not None
     t.cite("REV-14")
+    if answer.reason is not Reason.NOT_INDEXED:
+        t.note("REV-14", "a fence was refused, and with it what went before", pending.asked)
+        return
     key = _neighbour_at(t, pending.asked)
     neighbour = t.neighbours.get(key) if key is not None else None
     if key is None or neighbour is None:

@@ -14,7 +14,7 @@ peer may send.
 from collections.abc import Callable
 from typing import Any
 
-from hubauth.core import authenticate, links, offline, perms, presence, register, revoke, routing
+from hubauth.core import authenticate, authority, links, offline, perms, presence, register, revoke, routing
 from hubauth.core.inputs import (
     PARENT,
     Input,
@@ -134,7 +134,7 @@ def _trust_openly(t: Transition, received: Received, action: Action) -> None:
         return
     route, binding = t.directory.get(node_id), t.policy.provisioned_by_node.get(node_id)
     live = node_id in t.link_of_node or (route is not None and route.online)
-    if live or any(registration.node_id == node_id for registration in t.registry.values()):
+    if live or authority.has_given_out(t, node_id):
         return
     t.cite("TRUST-5")
     known = binding or route
@@ -208,7 +208,7 @@ def _settle_with(t: Transition, received: Received, pending: Pending, answer: An
         case Purpose.SELF_REGISTER | Purpose.SELF_AUTHENTICATE:
             links.on_join_answer(t, received.frame, pending, answer)
         case Purpose.FENCE:
-            revoke.on_fence_answer(t, pending)
+            revoke.on_fence_answer(t, pending, answer)
         case Purpose.DISMISS | Purpose.REVOKE:
             pass
 

@@ -92,6 +92,7 @@ class Transition:
     dismissed: Map[tuple[Link | None, int], int]
     roster: OrderedIds
     roster_of_role: Map[str, OrderedIds]
+    named_and_registered: frozenset[int]
 
     def __init__(self, policy: Policy, state: State) -> None:
         self.policy = policy
@@ -126,6 +127,7 @@ class Transition:
         self.dismissed = index.dismissed
         self.roster = index.roster
         self.roster_of_role = index.roster_of_role
+        self.named_and_registered = index.named_and_registered
 
     def finish(self) -> Step:
         """The step as a value; the very same state if nothing changed."""

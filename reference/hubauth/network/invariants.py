@@ -7,7 +7,8 @@ from typing import TypeAlias
 from hubauth.core.invariants import Findings, check_state, check_step
 from hubauth.core.messages import Revoke
 from hubauth.core.model import State
-from hubauth.network.tree import Name, Network, waiting
+from hubauth.network.history import HubHistory, Name
+from hubauth.network.tree import Network, waiting
 
 TreeInvariant: TypeAlias = Callable[[Network], Findings]
 
@@ -71,10 +72,18 @@ ALWAYS: dict[str, TreeInvariant] = {
 
 
 def is_settled(network: Network) -> bool:
-    """Whether nothing is in flight or left to announce, and every hub's parent is present."""
+    """Whether nothing is in flight or left to announce, and every hub's parent is present and takes it for a hub."""
     if waiting(network) or any(state.announcing is not None for state in network.states.values()):
         return False
-    return all(network.states[name].parent_present for name in network.parents)
+    return all(network.states[name].parent_present and not _is_plain_device(network, name) for name in network.parents)
+
+
+def _is_plain_device(network: Network, name: Name) -> bool:
+    """Whether a hub's parent has admitted it as a device: nothing it says of others is believed there."""
+    above, node_id = network.states[network.parents[name]], network.states[name].node_id
+    link = above.index.link_of_node.get(node_id)
+    session = above.links[link] if link is not None else None
+    return session is not None and not session.is_hub
 
 
 def revoked_stays_out(network: Network) -> Findings:
@@ -150,12 +159,30 @@ def sessions_are_routed(network: Network) -> Findings:
     return found
 
 
+def settled_perms_are_current(network: Network) -> Findings:
+    """No cache is older than what the hub above was told to forget: invalidations reach every hub below.
+
+    They never go up, so nothing is claimed about hubs that are not below the authority.
+    """
+    found: Findings = []
+    if not all(policy.has_perms for policy in network.policies.values()):
+        return found
+    for name, above in network.parents.items():
+        own, parent = network.history.hubs.get(name, HubHistory()), network.history.hubs.get(above, HubHistory())
+        found += [
+            f"{name} has node {node_id} as it was before {above} was told to forget it"
+            for node_id in network.states[name].perms
+            if own.cached.get(node_id, -1) < parent.forgotten_at(node_id)
+        ]
+    return found
+
+
 def no_lock_out(network: Network) -> Findings:
     """A device whose credential was not revoked can authenticate where it was last admitted."""
     found: Findings = []
     for device_id, (name, credential) in network.admitted.items():
         entry = network.states[name].whitelist.get(device_id)
-        if credential not in network.revoked and (entry is None or entry.credential != credential):
+        if entry is None or entry.credential != credential:
             found.append(f"{name} no longer admits {device_id}, whose credential was not revoked")
     return found
 
@@ -167,6 +194,7 @@ SETTLED: dict[str, TreeInvariant] = {
     "RoutesLeadToSessions": routes_lead_to_sessions,
     "SessionsAreRouted": sessions_are_routed,
     "NoLockOut": no_lock_out,
+    "SettledPermsAreCurrent": settled_perms_are_current,
 }
 
 
@@ -181,6 +209,7 @@ def check(network: Network) -> Findings:
         )
     ]
     found += [f"{name}: {line}" for name, invariant in ALWAYS.items() for line in invariant(network)]
+    found += [f"{name}: {line}" for name, history in network.history.hubs.items() for line in history.wrong]
     if is_settled(network) and all(policy.has_presence for policy in network.policies.values()):
         found += [f"{name}: {line}" for name, invariant in SETTLED.items() for line in invariant(network)]
     return found

@@ -13,14 +13,13 @@ from immutables import Map
 
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, Received, TimerFired
-from hubauth.core.messages import Answer, Frame, Register
-from hubauth.core.model import Session, State
+from hubauth.core.messages import Answer, Frame, Register, Revoke
+from hubauth.core.model import PARENT_NEIGHBOUR, Session, State
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-
-Name: TypeAlias = str
+from hubauth.network.history import History, HubHistory, Name, follow, said_first
 
 
 class Mark(Enum):
@@ -65,7 +64,7 @@ class Happened:
 class Network:
     """Hubs, connections, and what devices have received.
 
-    The last four fields are history: no hub reads them, the invariants that span hubs do.
+    The last five fields are history: no hub reads them, the invariants that span hubs do.
     """
 
     policies: Map[Name, Policy]
@@ -82,9 +81,11 @@ class Network:
     direct: Map[Name, frozenset[str]] = field(factory=Map)
     """hub -> devices that have ever had a session there."""
     revoked: frozenset[str] = frozenset()
-    """Credentials that a broadcast revoke deleted somewhere."""
+    """Credentials that a broadcast revoke meant and deleted somewhere."""
     admitted: Map[str, tuple[Name, str]] = field(factory=Map)
-    """device_id -> hub and credential of its last admission, unless a replacement was asked for since."""
+    """device_id -> hub and credential of its last admission, unless revoked or to be replaced since."""
+    history: History = field(factory=History, eq=False, repr=False)
+    """How it came to be: two networks that differ in nothing else behave alike."""
 
 
 def build(hubs: dict[Name, tuple[Name | None, Policy]]) -> Network:
@@ -192,7 +193,7 @@ def feed(network: Network, hub: Name, happened: Input) -> Network:
         states=network.states.set(hub, done.state),
         last=(Happened(hub, before, happened, done),),
     )
-    network = _remember(network, hub, happened, done)
+    network = _remember(network, hub, before, happened, done)
     for output in done.outputs:
         match output:
             case Send(link, frame):
@@ -289,8 +290,13 @@ def _close(network: Network, hub: Name, link: Link) -> Network:
     return _close_end(network, number, Way.UP if way is Way.DOWN else Way.DOWN)
 
 
-def _remember(network: Network, hub: Name, happened: Input, done: Step) -> Network:
+def _remember(network: Network, hub: Name, before: State, happened: Input, done: Step) -> Network:
     """Keep the history that the invariants need."""
+    history = network.history
+    now = history.now + 1
+    of_hub = follow(history.hubs.get(hub, HubHistory()), now, network.policies[hub], before, happened, done)
+    history = History(now, history.hubs.set(hub, of_hub), history.revokes)
+    network = _remember_revokes(evolve(network, history=history), hub, before, happened, done)
     if isinstance(happened, Received) and any(
         isinstance(output, Send)
         and isinstance(output.frame.body, Answer)
@@ -298,7 +304,7 @@ def _remember(network: Network, hub: Name, happened: Input, done: Step) -> Netwo
         for output in done.outputs
     ):
         network = evolve(network, fresh=network.fresh + 1)
-    for table, key, old, new in done.changes:
+    for table, _, _, new in done.changes:
         if table == "links" and isinstance(new, Session):
             devices = network.direct.get(hub, frozenset()) | {new.device_id}
             network = evolve(network, direct=network.direct.set(hub, devices))
@@ -306,8 +312,73 @@ def _remember(network: Network, hub: Name, happened: Input, done: Step) -> Netwo
             if entry is not None:
                 admitted = network.admitted.set(new.device_id, (hub, entry.credential))
                 network = evolve(network, admitted=admitted)
-        if table == "whitelist" and new is None and {"REV-2", "REV-5"} <= set(done.rules):
-            network = evolve(network, revoked=network.revoked | {old.credential})
-            if network.admitted.get(key, ("", ""))[1] == old.credential:
-                network = evolve(network, admitted=network.admitted.delete(key))
+    return network
+
+
+def _remember_revokes(network: Network, hub: Name, before: State, happened: Input, done: Step) -> Network:
+    """Follow each revoke on its way, and let it excuse only what whoever said it meant, once at each hub."""
+    deleted = [(key, old) for table, key, old, new in done.changes if table == "whitelist" and new is None]
+    sent = [
+        (key, new.sent)
+        for table, key, old, new in done.changes
+        if table == "neighbours" and new.sent > (0 if old is None else old.sent)
+    ]
+    arrived = _arrived(network, hub, happened)
+    if arrived is None and not deleted and not sent:
+        return network
+    revokes = network.history.revokes
+    revoke = None if arrived is None else revokes.carried.get(arrived)
+    if revoke is None:
+        meant = said_first(before, happened, network.fresh)
+        if meant is None:
+            return network
+        revoke = len(revokes.meant)
+        revokes = evolve(revokes, meant=revokes.meant.set(revoke, meant))
+    meant, met = revokes.meant[revoke], revokes.met.get(hub, frozenset())
+    for key, number in sent:
+        to = _neighbour(network, hub, key)
+        if to is not None:
+            revokes = evolve(revokes, carried=revokes.carried.set((hub, to, number), revoke))
+    if arrived is None or _is_handled(done):
+        revokes = evolve(revokes, met=revokes.met.set(hub, met | {revoke}))
+    network = evolve(network, history=evolve(network.history, revokes=revokes))
+    for device_id, entry in deleted:
+        if revoke not in met and meant.means(device_id, entry):
+            network = _excuse(network, hub, device_id, entry.credential, meant.everywhere)
+    return network
+
+
+def _is_handled(done: Step) -> bool:
+    """Whether a neighbouring hub's revoke counts as handled: one that refuses the sender will be sent again."""
+    return any(
+        table == "neighbours" and new.handled != (0 if old is None else old.handled)
+        for table, _, old, new in done.changes
+    )
+
+
+def _arrived(network: Network, hub: Name, happened: Input) -> tuple[Name, Name, int] | None:
+    """Which hub's revoke to which, and its number between the two, if another hub's revoke has arrived."""
+    if not isinstance(happened, Received) or not isinstance(happened.frame.body, Revoke):
+        return None
+    if happened.link == PARENT:
+        sender = network.parents.get(hub)
+    else:
+        connection = network.connections.get(happened.link)
+        sender = connection.child if connection is not None and connection.child in network.states else None
+    return None if sender is None else (sender, hub, happened.frame.msg_id)
+
+
+def _neighbour(network: Network, hub: Name, key: int) -> Name | None:
+    if key == PARENT_NEIGHBOUR:
+        return network.parents.get(hub)
+    return next((name for name, state in network.states.items() if state.node_id == key), None)
+
+
+def _excuse(network: Network, hub: Name, device_id: str, credential: str, everywhere: bool) -> Network:
+    """A credential was deleted as somebody meant it to be."""
+    if everywhere:
+        network = evolve(network, revoked=network.revoked | {credential})
+    where, admitted = network.admitted.get(device_id, ("", ""))
+    if admitted == credential and (everywhere or where == hub):
+        network = evolve(network, admitted=network.admitted.delete(device_id))
     return network

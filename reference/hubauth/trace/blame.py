@@ -56,7 +56,7 @@ _ANNOUNCEMENT = ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "BIND-5")
 _PASSED_SEARCH = ("AUTH-8", "AUTH-9", "AUTH-5")
 _FENCE = ("REV-13",)
 _DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-5")
-_CLOSE = ("LINK-5", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
+_CLOSE = ("LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
 
 _UNASKED: dict[Action | None, tuple[str, ...]] = {
     Action.ASSIST_REGISTER: ("AUTHY-4",),

@@ -321,6 +321,13 @@ def _silent_when_left(_: Policy, __: State, happened: Input, output: Output) -> 
         yield output
 
 
+def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
+    """Closes no link of a hub."""
+    session = state.links.get(output.link) if isinstance(output, Close) else None
+    if session is None or not session.is_hub:
+        yield output
+
+
 BROKEN: dict[str, Broken] = {
     "caches upstream": Broken("REG-7", instead(AssistRegister, _caches_upstream)),
     "same credential on re-register": Broken("REG-9", _same_credential, also=frozenset({"REG-4"})),
@@ -357,6 +364,7 @@ BROKEN: dict[str, Broken] = {
     "announces nothing": Broken("BIND-5", rewriting(_not_announcing), role="child"),
     "allocates while the parent is away": Broken("AUTHY-5", instead(Register, _allocates_when_alone), role="child"),
     "lets who left wait": Broken("LINK-10", rewriting(_silent_when_left), role="child"),
+    "keeps superseded hubs": Broken("LINK-11", rewriting(_keeps_hubs), profile={"close_superseded": False}),
     "lets devices assist": Broken("TRUST-3", instead(AssistRegister, _assists_devices)),
     "keeps superseded sessions": Broken("BIND-3", hub={"close_superseded": False}),
     "accepts long payloads": Broken("WIRE-6", limits={"payload": 65536}),

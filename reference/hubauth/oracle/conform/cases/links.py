@@ -155,6 +155,13 @@ def refuses_who_has_left(world: World) -> None:
     world.parent.answer(asked, grant=Grant("sensor", ("read",)))
 
 
+@case("LINK-11", needs=("child_hub",), depends_on=("TRUST-1",))
+def parts_with_hubs(world: World) -> None:
+    """A child hub on a new connection: its old one is closed, whatever is done with those of devices."""
+    world.child_hub()
+    world.child_hub()
+
+
 @case("TIME-2", needs=("register", "parent"), depends_on=("REG-5",))
 def gives_up_in_time(world: World) -> None:
     """A registration that the parent does not answer in time is answered 4002; a late answer changes nothing."""

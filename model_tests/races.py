@@ -1,0 +1,107 @@
+"""Races that a world of single events meets too seldom: each of these events sets one up and leaves its end open."""
+
+from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
+from hubauth.core.messages import GetPerms, PermsInvalidate, Register, Revoke
+from hubauth.network import tree
+from hubauth.network.tree import Way
+from model_tests import world
+from model_tests.trees import Pick
+from model_tests.world import DEVICES, STORM, Event, World
+
+EVENTS: dict[str, Event] = dict(world.EVENTS)
+"""Everything that may happen in a network, these races included."""
+
+
+def race(method: Event) -> Event:
+    """List a function as something that may happen."""
+    EVENTS[method.__name__] = method
+    return method
+
+
+def rise(subject: World) -> None:
+    """Everything on its way up arrives, and nothing of what is on its way down."""
+    for _ in range(STORM):
+        number = next((number for number, way in tree.waiting(subject.network) if way is Way.UP), None)
+        if number is None:
+            return
+        subject.become(tree.deliver(subject.network, number, Way.UP))
+    raise AssertionError("messages do not drain")
+
+
+@race
+def bounce(subject: World, pick: Pick) -> None:
+    """A device is back at a hub before that hub hears that it had left."""
+    device = pick(DEVICES[:3])
+    known = [hub for hub, state in sorted(subject.network.states.items()) if device in state.whitelist]
+    hub = pick(known or subject.hubs)
+    other = pick([name for name in (known[1:] and known) or subject.hubs if name != hub])
+    for at in (hub, other, hub):
+        subject.arrive(device, at)
+        rise(subject)
+
+
+@race
+def revoke_while_searching(subject: World, pick: Pick) -> None:
+    """A device is revoked while its hub asks others about it."""
+    strangers = [
+        (device, hub)
+        for device in DEVICES[:3]
+        for hub, state in sorted(subject.network.states.items())
+        if subject.credentials_of(device) and device not in state.whitelist
+    ]
+    if strangers:
+        device, hub = pick(strangers)
+        subject.arrive(device, hub)
+        rise(subject)
+        named = pick(("", subject.credentials_of(device)[-1]))
+        subject.feed(pick((hub, hub, *subject.hubs)), OperatorRevoke(Revoke(device, 0, named)))
+
+
+@race
+def lose_acknowledgement(subject: World, pick: Pick) -> None:
+    """A hub cannot know that its revoke was heard, and the device registers anew before it says so again."""
+    hub, device = pick(sorted(subject.network.parents)), pick(DEVICES[:2])
+    number = tree.connection_of(subject.network, hub)
+    if number is not None:
+        subject.feed(hub, OperatorRevoke(Revoke(device)))
+        rise(subject)
+        if number in subject.network.connections:
+            subject.become(tree.drop(subject.network, number))
+        subject.become(tree.connect(subject.network, device, pick(subject.hubs)))
+        subject.say(subject.network.next_connection - 1, Register(device))
+        rise(subject)
+
+
+def ask_everywhere(subject: World, pick: Pick) -> None:
+    """Every device asks for the permissions of some device."""
+    for number, device in subject.live():
+        node_id = subject.node_of(device)
+        subject.say(number, GetPerms(pick((node_id, 10, 11))), source=node_id)
+
+
+@race
+def miss_an_invalidation(subject: World, pick: Pick) -> None:
+    """A hub is away when the hub above it forgets permissions that are known below."""
+    if numbers := subject.hub_connections():
+        # A hub that has hubs below it comes up more often: they have missed it too, and do not know.
+        inner = set(subject.network.parents.values())
+        number = pick([*numbers, *(each for each in numbers * 4 if subject.network.connections[each].child in inner)])
+        away = subject.network.connections[number]
+        below = [hub for hub in subject.hubs if away.child in (hub, subject.network.parents.get(hub))]
+        subject.arrive(pick(DEVICES[:2]), pick(below))
+        subject.drain()
+        ask_everywhere(subject, pick)
+        subject.drain()
+        if number in subject.network.connections:
+            subject.become(tree.drop(subject.network, number))
+        subject.feed(away.parent, OperatorInvalidate(PermsInvalidate(pick(((), (10, 11))))))
+        subject.settle_midway(pick)
+
+
+@race
+def invalidate_while_asking(subject: World, pick: Pick) -> None:
+    """Permissions are to be forgotten while answers about them are on their way."""
+    ask_everywhere(subject, pick)
+    rise(subject)
+    message = PermsInvalidate(pick(((), (10, 11))), refresh=pick((False, True)))
+    subject.feed(pick(subject.hubs), OperatorInvalidate(message))
