@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
@@ -77,20 +79,24 @@ class Row:
 # TLC
 
 
-def _prepare(model: Model, what: str) -> Path:
-    """An empty folder with the model's configuration, without what it checks, and a module that shows its constants."""
-    folder = WORK / f"{model.name}-{what}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+@contextmanager
+def _prepared(model: Model) -> Iterator[Path]:
+    """A folder with the model's configuration, without what it checks, and a module that shows its constants.
+
+    Each comparison has one of its own, while it lasts: several of one model may run side by side.
+    """
+    WORK.mkdir(parents=True, exist_ok=True)
     constants, checks = re.split(r"^SPECIFICATION \w+\n(?:VIEW \w+\n)?", model.config.read_text(), flags=re.MULTILINE)
-    (folder / "constants").write_text(constants)
-    (folder / "checks").write_text(checks)
     shown = ", ".join(f"{name} |-> {name}" for name in _MACHINES[model.module].CONSTANTS)
-    (folder / "Shown.tla").write_text(
-        f"---- MODULE Shown ----\nEXTENDS {model.module}\n"
-        f'ShownInit == PrintT("constants") /\\ PrintT([{shown}]) /\\ Init\nEvaluated == vars = vars\n====\n'
-    )
-    return folder
+    with TemporaryDirectory(prefix=f"{model.name}-", dir=WORK) as name:
+        folder = Path(name)
+        (folder / "constants").write_text(constants)
+        (folder / "checks").write_text(checks)
+        (folder / "Shown.tla").write_text(
+            f"---- MODULE Shown ----\nEXTENDS {model.module}\n"
+            f'ShownInit == PrintT("constants") /\\ PrintT([{shown}]) /\\ Init\nEvaluated == vars = vars\n====\n'
+        )
+        yield folder
 
 
 def _tlc(folder: Path, module: str, config: str, *options: str, recording: bool = True) -> tuple[int, str]:
@@ -102,9 +108,8 @@ def _tlc(folder: Path, module: str, config: str, *options: str, recording: bool 
     (folder / "meta").mkdir()
     command = [*tlc.start_tlc("3g", 1, folder / "meta"), *options, "-config", f"{module}.cfg", f"{module}.tla"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    shutil.rmtree(folder / "meta", ignore_errors=True)
-    (folder / f"{module}.log").write_text(done.stdout + done.stderr)
-    return done.returncode, done.stdout
+    shutil.rmtree(folder / "meta")
+    return done.returncode, done.stdout + done.stderr
 
 
 def _failure(code: int, said: str) -> tuple[str, ...]:
@@ -123,8 +128,12 @@ def _machine(model: Model, said: str) -> AnyMachine:
 
 def check_graph(model: Model, depth: int | None = None) -> Row:
     """Compare the whole graph of a model with the core's, or that of its first so many steps."""
+    with _prepared(model) as folder:
+        return _check_graph(folder, model, depth)
+
+
+def _check_graph(folder: Path, model: Model, depth: int | None) -> Row:
     started = time.monotonic()
-    folder = _prepare(model, "graph")
     dump = ("-deadlock", "-dump", "dot,actionlabels", "graph.dot")
     config = "INIT ShownInit\nNEXT Next\nVIEW View\n"
     if depth is not None:
@@ -141,7 +150,6 @@ def check_graph(model: Model, depth: int | None = None) -> Row:
             graph = read_dump(machine, lines, cut=depth is not None)
     except ValueError as error:
         return Row(model.name, "graph", 0, 0, 0, 0.0, difference=(f"TLC's graph cannot be used: {error}",))
-    (folder / "graph.dot").unlink()
     found = compare_graphs(machine, graph, depth)
     actions = tuple(sorted(found.actions.items()))
     seconds = time.monotonic() - started
@@ -164,7 +172,11 @@ def check_variant(model: Model) -> Row:
 
 def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[Row]:
     """Compare random behaviours of a model, both ways."""
-    folder = _prepare(model, "walks")
+    with _prepared(model) as folder:
+        return _check_walks(folder, model, behaviours)
+
+
+def _check_walks(folder: Path, model: Model, behaviours: int) -> list[Row]:
     (folder / "traces").mkdir()
     started = time.monotonic()
     options = ("-simulate", f"file=traces/walk,num={behaviours}", "-depth", str(LENGTH), "-seed", str(SEED))
@@ -182,7 +194,6 @@ def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[Row]:
 def _replay(folder: Path, model: Model, machine: AnyMachine, started: float) -> Row:
     """Let the core take the steps of the behaviours that TLC has simulated."""
     behaviours = [read_behaviour(machine, path.read_text()) for path in sorted((folder / "traces").iterdir())]
-    shutil.rmtree(folder / "traces")
     difference = next(filter(None, (replay(machine, behaviour) for behaviour in behaviours)), ())
     states = {moment.state for behaviour in behaviours for moment in behaviour}
     steps = sum(len(behaviour) - 1 for behaviour in behaviours)

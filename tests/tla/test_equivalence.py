@@ -1,5 +1,6 @@
 """The core and the models through TLC itself: small ones are equal, and a mistake on one side is told in words."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ def test_a_graph_of_the_tree_is_equal() -> None:
     assert row.complaint == ()
     assert row.states > 600
     assert {"HubLinkDropsSilently", "ParentNoticesLate"} <= {name for name, _ in row.actions}
+
+
+def test_one_model_may_be_compared_twice_at_once() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        rows = list(pool.map(check_graph, [MODELS["MCLateNotice"]] * 2))
+    assert [row.complaint for row in rows] == [(), ()]
 
 
 def test_a_mistake_in_the_model_is_told() -> None:
