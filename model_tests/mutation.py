@@ -9,7 +9,7 @@ import ast
 import copy
 import importlib
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import _lru_cache_wrapper, cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -30,8 +30,20 @@ MODULES = (
     "credentials",
     "talk",
     "policy",
+    "keys",
+    "messages",
+    "model",
     "ordered",
+    "values",
+    "transition",
+    "indexes",
+    "canonical",
+    "invariants",
 )
+"""Every module of the core that has a function: what decides, what keeps the tables, and what judges them."""
+WITHOUT_DECISIONS = ("__init__", "inputs", "outputs")
+"""The rest of the core: declarations of values, in which there is nothing to change."""
+PACKAGE = "hubauth.core"
 CORE = Path(__file__).parent.parent / "reference" / "hubauth" / "core"
 
 _SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -121,7 +133,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef, ast.Cla
 
 
 def _real_function(module: str, qualname: str) -> FunctionType:
-    found: Any = importlib.import_module(f"hubauth.core.{module}")
+    found: Any = importlib.import_module(f"{PACKAGE}.{module}")
     for part in qualname.split("."):
         found = vars(found)[part]
     if isinstance(found, property):
@@ -130,6 +142,9 @@ def _real_function(module: str, qualname: str) -> FunctionType:
         found = found.func
     elif isinstance(found, classmethod | staticmethod):
         found = found.__func__
+    elif isinstance(found, _lru_cache_wrapper):
+        found.cache_clear()  # what the real function said would hide the mutant
+        found = found.__wrapped__
     assert isinstance(found, FunctionType), qualname
     return found
 

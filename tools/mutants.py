@@ -1,7 +1,8 @@
-"""Mutation run over the decision code of the core: ``python -m tools.mutants --all``.
+"""Mutation run over the core: ``python -m tools.mutants --all``.
 
 Every mutant gets a forked process, in which the tests that execute the changed line are run until one fails. What
-survives is listed; an explanation in model_tests/survivors.toml says why a survivor is no different from the core.
+survives is listed, and must have an explanation in model_tests/survivors.toml of why it is no different from the core;
+an explanation of what does not survive, or does not exist, must go. Either makes the run fail.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -48,12 +49,18 @@ class Explanation:
     """Why a survivor is equivalent to the core."""
 
     file: str
+    function: str
     operator: str
     source: str
     because: str
 
+    @property
+    def name(self) -> str:
+        return f"{self.file} {self.function} [{self.operator}] {self.source}"
+
     def explains(self, mutant: Mutant) -> bool:
-        return (self.file, self.operator, self.source) == (mutant.file, mutant.operator, mutant.source)
+        changed = (mutant.file, mutant.qualname, mutant.operator, mutant.source)
+        return (self.file, self.function, self.operator, self.source) == changed
 
 
 # Running
@@ -186,19 +193,31 @@ def report(verdicts: list[Verdict], known: list[Explanation]) -> str:
     return "\n".join(lines if survivors else [*lines, "None."]) + "\n"
 
 
+def problems(verdicts: list[Verdict], known: list[Explanation], existing: list[Mutant]) -> list[str]:
+    """What makes a run fail, besides a low score; ``existing`` are all mutants, whether they were run or not."""
+    survivors = [verdict.mutant for verdict in verdicts if not verdict.killer]
+    killed = [verdict.mutant for verdict in verdicts if verdict.killer]
+    found = [f"survived, not explained: {mutant.name}" for mutant in survivors if not _because(mutant, known)]
+    for explanation in known:
+        if not any(map(explanation.explains, existing)):
+            found.append(f"explained, does not exist: {explanation.name}")
+        found += [f"explained, but killed: {mutant.name}" for mutant in killed if explanation.explains(mutant)]
+    return found
+
+
 def _because(mutant: Mutant, known: list[Explanation]) -> str:
     return next((explanation.because for explanation in known if explanation.explains(mutant)), "")
 
 
-def _select(options: argparse.Namespace) -> list[Mutant]:
-    chosen = [module for module in MODULES if options.only in (None, f"{module}.py", module)]
-    mutants = [mutant for module in chosen for mutant in mutants_of(module)]
-    if options.all or options.only:
-        return mutants
-    return random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
+def _select(options: argparse.Namespace, existing: list[Mutant]) -> list[Mutant]:
+    if options.only:
+        return [mutant for mutant in existing if mutant.file == options.only.removesuffix(".py") + ".py"]
+    if options.all:
+        return existing
+    return random.Random(options.seed).sample(existing, min(options.sample, len(existing)))
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="every mutant, and write spec/mutants.md")
     parser.add_argument("--only", metavar="FILE", help="every mutant of one file")
@@ -207,32 +226,39 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=CI_BUDGET_SECONDS, help="seconds for a sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--ignore-failing", action="store_true", help="leave out tests that fail without a mutant")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    if options.all and options.only:
+        parser.error("--all and --only exclude each other")
+    existing = [mutant for module in MODULES for mutant in mutants_of(module)]
+    chosen = _select(options, existing)
+    if not chosen:
+        parser.error("no mutants selected")
 
     quiet_hypothesis()
     suite = baseline(options.ignore_failing)
     gc.collect()
     gc.freeze()
     sampled = not options.all and not options.only
-    verdicts = run(_select(options), suite, options.jobs, options.budget if sampled else None)
+    verdicts = run(chosen, suite, options.jobs, options.budget if sampled else None)
 
     known = explanations()
-    survivors = [verdict.mutant for verdict in verdicts if not verdict.killer]
-    unused = [entry for entry in known if not any(entry.explains(mutant) for mutant in survivors)]
     print("\n".join(table(verdicts)))
-    for mutant in survivors:
-        print(f"survived: {mutant.name}" + ("" if _because(mutant, known) else "   (not explained)"))
+    for verdict in verdicts:
+        if not verdict.killer and _because(verdict.mutant, known):
+            print(f"survived, explained: {verdict.mutant.name}")
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps([_row(verdict) for verdict in verdicts], indent=1) + "\n")
     if options.all:
         REPORT.write_text(report(verdicts, known))
-        for entry in unused:
-            print(f"explains no survivor: {entry.file} [{entry.operator}] {entry.source}")
     killers = Counter(verdict.killer.split("[")[0].split(" ")[0].rsplit(".", 1)[0] for verdict in verdicts)
     print("killed by: " + ", ".join(f"{name or 'nothing'} {count}" for name, count in killers.most_common(8)))
-    bad = score(verdicts) < REQUIRED_SCORE or (options.all and bool(unused))
     print(f"score {score(verdicts):.1%} of {len(verdicts)} mutants")
-    return 1 if bad else 0
+    found = problems(verdicts, known, existing)
+    # In a small file one survivor, though explained, is a large part.
+    if score(verdicts) < REQUIRED_SCORE and not options.only:
+        found.append(f"the score is below {REQUIRED_SCORE:.0%}")
+    print("".join(f"{problem}\n" for problem in found), end="")
+    return 1 if found else 0
 
 
 def _row(verdict: Verdict) -> dict[str, object]:
