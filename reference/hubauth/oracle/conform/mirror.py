@@ -86,18 +86,24 @@ class Mirror:
         """What the inputs lead to, placeholders and all. Changes nothing."""
         return self._run(inputs, {})[1]
 
-    def settle(self, inputs: Sequence[Input], bound: dict[Any, Any], payloads: Sequence[bytes] = ()) -> list[Step]:
-        """Take the inputs over, free values bound as far as they were seen."""
+    def settle(
+        self,
+        inputs: Sequence[Input],
+        bound: dict[Any, Any],
+        payloads: Sequence[bytes] = (),
+        began: float | None = None,
+    ) -> list[Step]:
+        """Take the inputs over, free values bound as far as they were seen; timers run from ``began``, or now, on."""
         self.state, steps = self._run(inputs, bound, self.taken, payloads)
         for done in steps:
-            self._note(done)
+            self._note(done, time.monotonic() if began is None else began)
         return steps
 
-    def _note(self, done: Step) -> None:
+    def _note(self, done: Step, began: float) -> None:
         self.rules.update(done.rules)
         for output in done.outputs:
             if isinstance(output, StartTimer):
-                self.timers[output.timer] = time.monotonic() + output.seconds
+                self.timers[output.timer] = began + output.seconds
             elif isinstance(output, CancelTimer):
                 self.timers.pop(output.timer, None)
 

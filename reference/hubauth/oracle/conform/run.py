@@ -22,6 +22,8 @@ from hubauth.oracle.conform.world import World
 from hubauth.specification import rules
 from hubauth.wire.header import Version
 
+_TRIES = 3
+"""Of a case in which something took too long to say anything."""
 _NOT_PASSED: tuple[Verdict, ...] = ("fail", "known", "error", "blocked")
 
 
@@ -35,13 +37,22 @@ class Played:
     exchange: tuple[Arrow, ...] = ()
     rules: tuple[str, ...] = ()
     reason: str = ""
+    too_slow: bool = False
 
 
 def play(subject: Subject, case: Case) -> Played:
     """Play one case. Whatever goes wrong in this tool or on the way is an ``error``, not a verdict about the rule."""
+    for _ in range(_TRIES - 1):
+        played = _play(subject, case)
+        if not played.too_slow:
+            return played
+    return _play(subject, case)
+
+
+def _play(subject: Subject, case: Case) -> Played:
     verdict: Verdict = "info" if case.informational else "pass"
     differences: tuple[Difference, ...] = ()
-    reason = ""
+    reason, too_slow = "", False
     world = None
     try:
         world = World(subject, case.rule.id)
@@ -54,7 +65,7 @@ def play(subject: Subject, case: Case) -> Played:
     except Deviated as deviated:
         verdict, reason = "blocked", str(deviated)
     except (Unreachable, TooSlow) as problem:
-        verdict, reason = "error", str(problem)
+        verdict, reason, too_slow = "error", str(problem), isinstance(problem, TooSlow)
     except Exception as problem:
         verdict, reason = "error", f"{type(problem).__name__}: {problem}"
     if world is None:
@@ -65,7 +76,7 @@ def play(subject: Subject, case: Case) -> Played:
         if verdict != "fail":
             verdict, reason = "error", str(problem)
     cited = tuple(sorted(world.mirror.rules))
-    return Played(verdict, differences, tuple(world.aside), arrows(world), cited, reason)
+    return Played(verdict, differences, tuple(world.aside), arrows(world), cited, reason, too_slow)
 
 
 def arrows(world: World) -> tuple[Arrow, ...]:

@@ -181,7 +181,7 @@ class Subject:
         deadline = time.monotonic() + self.profile.timeouts.join
         while True:
             wire = self.accept(max(deadline - time.monotonic(), 0.01))
-            if isinstance(wire.peek(self.profile.timeouts.answer), Seen):
+            if isinstance(wire.peek(self.profile.timeouts.answer), Seen) and not wire.is_gone():
                 return wire
             wire.close()
 

@@ -106,6 +106,18 @@ class Wire:
             self._frames.insert(0, got)
         return got
 
+    def is_gone(self) -> bool:
+        """Whether the connection is closed and everything from before that was taken."""
+        if self.closed is not None:
+            return True
+        self._socket.setblocking(False)
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def _take(self, data: bytes) -> None:
         for raw in self._decoder.feed(data):
             if isinstance(raw, Refused):

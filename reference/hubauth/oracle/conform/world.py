@@ -56,7 +56,7 @@ class World:
         self._next_link = 1
         self._next_msg_id = 0x1000
         if profile.parent is not None:
-            if subject.parent is None or subject.parent.closed is not None:
+            if subject.parent is None or subject.parent.is_gone():
                 subject.rejoin()
             assert subject.parent is not None
             self.mirror.joined(profile.parent.node_id, subject.codec)
@@ -227,18 +227,19 @@ class World:
         patience: float = 0.0,
     ) -> Outcome:
         """Let something happen, hear what comes of it, and judge that."""
-        before = self.mirror.state
+        before, running, began = self.mirror.state, dict(self.mirror.timers), time.monotonic()
         link = sender.link if sender is not None else None
         predicted, closing = _by_link(self.mirror.predict(inputs))
         if refused and link is not None:
             closing.add(link)
         transmit()
+        sent = time.monotonic()
         counts = {at: len(frames) for at, frames in predicted.items()}
         peers = sorted(self.peers.values(), key=lambda peer: peer is not sender)
         heard = self._ear.hear(peers, counts, closing, patience or self.subject.patience)
         bound = self._bound(predicted, heard)
         usable = {key: self.mirror.alias(value) if isinstance(value, str) else value for key, value in bound.items()}
-        steps = self.mirror.settle(inputs, usable, payloads)
+        steps = self.mirror.settle(inputs, usable, payloads, began)
         expected = {at: [*map(self.mirror.as_seen, frames)] for at, frames in _by_link(steps)[0].items()}
         cited = tuple(rule for done in steps for rule in done.rules)
         scene = Scene(self.rule, self._setting > 0 or not self.rule, cited, before, link)
@@ -249,7 +250,7 @@ class World:
             for at in sorted(set(expected) | set(heard))
         }
         self._judge_closing(judge, closing)
-        self._conclude(judge)
+        self._conclude(judge, too_slow=self._has_run_out(running, sent))
         self._acknowledge(agreed)
         return Outcome(PARENT if link is None else link, agreed)
 
@@ -326,10 +327,15 @@ class World:
             peer.wire.close()
             del self.peers[link]
 
-    def _conclude(self, judge: Judge) -> None:
+    def _has_run_out(self, running: dict[int, float], sent: float) -> bool:
+        """Whether one of these timers may have fired: before what ended it was sent or, where nothing did, by now."""
+        now = time.monotonic()
+        return any(end < (now if timer in self.mirror.timers else sent) for timer, end in running.items())
+
+    def _conclude(self, judge: Judge, *, too_slow: bool) -> None:
         """What is wrong with the case's own rule ends it; what is wrong with another is kept for that one."""
         found = [one for one in judge.found if not one.difference.informational]
-        if found and any(deadline < time.monotonic() for deadline in self.mirror.timers.values()):
+        if found and too_slow:
             raise TooSlow("a timer of the hub may have run out meanwhile: limits.request_seconds is too short")
         own = [one.difference for one in found if not self.rule or one.rule == self.rule]
         others = [one for one in judge.found if one.difference not in own]
