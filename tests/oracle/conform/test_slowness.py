@@ -6,15 +6,18 @@ from contextlib import contextmanager
 
 import pytest
 
+from hubauth.core.messages import GetPerms
 from hubauth.oracle.conform.cases import CASES
+from hubauth.oracle.conform.ear import Ear
+from hubauth.oracle.conform.peers import Peer
 from hubauth.oracle.conform.run import play, prepare
 from hubauth.oracle.conform.subject import Subject
+from hubauth.oracle.conform.wire import Seen
 from hubauth.shell.addresses import parse_address
 from hubauth.wire.header import Version
 from tests.oracle.conform.hubs import describe, in_thread
 
-CHILD = describe("child")
-TOO_LONG = CHILD.profile.limits.request_seconds + 0.2
+TOO_LONG = describe("child").profile.limits.request_seconds + 0.2
 
 
 @contextmanager
@@ -67,3 +70,22 @@ def test_a_connection_that_the_hub_gave_up_while_it_waited_is_not_taken() -> Non
         time.sleep(TOO_LONG)  # unaccepted, the hub's next connection runs out of time, and another one follows
         subject.join()
         assert play(subject, CASES["LINK-6"]).verdict == "pass"
+
+
+def test_a_timer_that_ran_out_while_this_tool_listened_is_no_failure_of_the_hub(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stalled: list[float] = []
+    right = Ear._read
+
+    def slow(ear: Ear, peer: Peer, into: list[Seen], seconds: float, count: int | None) -> None:
+        right(ear, peer, into, seconds, count)
+        if not stalled and any(isinstance(seen.frame.body, GetPerms) for seen in into):
+            stalled.append(time.monotonic())
+            time.sleep(TOO_LONG)
+
+    monkeypatch.setattr(Ear, "_read", slow)
+    with judged() as subject:
+        played = play(subject, CASES["PERM-2"])
+    assert len(stalled) == 1
+    assert (played.verdict, played.aside) == ("pass", ())
