@@ -43,7 +43,7 @@ from hubauth.core.model import Purpose
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister, Trust
 from model_tests.exercised import Tally
 from model_tests.hub import OneHub
-from model_tests.trees import Pick
+from model_tests.trees import Pick, rebound
 
 HUB_A, HUB_B, ADMIN, OWN, AUTHORITY = 20, 21, 22, 5, 40
 NAMES = ("d1", "d2", "d3", "hub-a", "hub-b", "admin", "self")
@@ -175,9 +175,15 @@ class Liars:
     def change_policy(self, pick: Pick) -> None:
         policy = self.hub.policy
         more = (*policy.provisioned, Provisioned("d1", 60, "D" * 43, "star"))
+        nodes = {binding.node_id for binding in BINDINGS}
+        found = [
+            (*BINDINGS, Provisioned(name, entry.node_id, entry.credential))
+            for name, entry in sorted(self.hub.state.whitelist.items())
+            if entry.node_id not in nodes
+        ]
         changes: dict[str, Any] = pick(
             (
-                {"provisioned": pick((more, BINDINGS, BINDINGS[1:]))},
+                {"provisioned": pick((more, BINDINGS, BINDINGS[1:], rebound(BINDINGS, pick), *found))},
                 {"provisioned": (evolve(BINDINGS[0], credential="E" * 43), *BINDINGS[1:])},
                 {"node_roles": pick(({}, {10: "hub"}, {HUB_A: "star"}))},
                 {"role_perms": pick((ROLES, {**ROLES, "node": ("auth.assist",)}))},

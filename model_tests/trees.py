@@ -117,7 +117,15 @@ def changed(policy: Policy, pick: Pick, *, is_authority: bool) -> dict[str, Any]
     if is_authority and policy.dialect is not Dialect.FLAT:
         without = tuple(binding for binding in policy.provisioned if binding.device_id != SPARE.device_id)
         changes.append({"provisioned": without if SPARE in policy.provisioned else (*policy.provisioned, SPARE)})
+        changes.append({"provisioned": rebound(policy.provisioned, pick)})
     return pick(changes)
+
+
+def rebound(bindings: tuple[Provisioned, ...], pick: Pick) -> tuple[Provisioned, ...]:
+    """Another device in the place of one that was provisioned, or another node for it."""
+    at = pick(range(len(bindings)))
+    changes: tuple[dict[str, Any], ...] = ({"device_id": "somebody else"}, {"node_id": SPARE_NODE + 100})
+    return (*bindings[:at], evolve(bindings[at], **pick(changes)), *bindings[at + 1 :])
 
 
 def child_hubs(policy: Policy) -> list[Provisioned]:

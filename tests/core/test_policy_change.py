@@ -63,6 +63,17 @@ def test_a_node_or_device_that_is_bound_cannot_be_provisioned_otherwise() -> Non
     assert hub.state.whitelist["d"] == Entry(2, key("d"), False)
 
 
+def test_what_is_provisioned_at_the_authority_is_bound_for_ever_seen_or_not() -> None:
+    for credential in (key("p"), ""):
+        hub = root(provisioned=(*PROVISIONED, Provisioned("p", 9, credential)))
+        assert refused(hub, provisioned=(*PROVISIONED, Provisioned("q", 9, key("q")))) == "node 9 is bound to p"
+        moved = (*PROVISIONED, Provisioned("p", 8, credential))
+        assert refused(hub, provisioned=moved) == "p and node 8 are not bound to each other"
+    hub = mid(provisioned=(Provisioned("p", 9, key("p")),))
+    hub.now_with(provisioned=(Provisioned("q", 9, key("q")),))
+    assert list(hub.state.whitelist) == ["q"], "below the authority a name may be put right until it was seen"
+
+
 def test_below_the_authority_too_a_bound_node_or_device_cannot_be_provisioned_otherwise() -> None:
     for binding in (Provisioned("d", 31, key("d")), Provisioned("x", 30, key("x"))):
         hub = mid()
@@ -248,6 +259,21 @@ def test_a_provisioned_hub_whose_role_only_another_hub_knows_survives_a_policy_c
     assert hub.session(1).is_hub
     hub.now_with(pending_limit=9)
     assert hub.state.whitelist["k"].is_hub is hub.session(1).is_hub
+
+
+def test_whoever_is_provisioned_without_a_role_stays_what_the_authority_made_it() -> None:
+    for grant in (HUB, Grant("node", ("x",))):
+        is_hub = grant is HUB
+        hub = mid(default_role="node" if is_hub else "hub")
+        credential = hub.admitted_from_above(1, "k", 50, grant)
+        done = hub.now_with(provisioned=(Provisioned("k", 50, credential),))
+        assert "TRUST-2" in done.rules and not done.outputs
+        assert hub.session(1).is_hub is hub.state.whitelist["k"].is_hub is is_hub
+        hub.now_with(provisioned=(Provisioned("k", 50, key("new")),))
+        assert 1 not in hub.state.links, "another credential"
+        hub.up(2)
+        hub.receive(2, Authenticate("k", key("new")))
+        assert hub.session(2).is_hub is is_hub
 
 
 def test_a_provisioned_device_that_is_given_another_role_is_bound_as_what_it_is_now() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from attrs import evolve
 from immutables import Map
 
 from hubauth.core.inputs import PARENT, OperatorRevoke
@@ -13,6 +14,7 @@ from tests.core.harness import (
     ADMIN,
     HUB_A,
     HUB_B,
+    PROVISIONED,
     Hub,
     dropped,
     key,
@@ -69,6 +71,17 @@ def test_a_broadcast_does_not_go_back_where_it_came_from() -> None:
     assert [send.link for send in sent(done)] == [1, 1, 2, 2]
     assert "TRUST-6" in done.rules
     assert hub.state.neighbours[0].sent == 1 and hub.state.neighbours[HUB_A].sent == 1
+
+
+def test_a_hub_that_is_taken_for_a_device_is_never_told_what_it_said_itself() -> None:
+    hub = with_hubs(root())
+    hub.now_with(provisioned=(evolve(PROVISIONED[0], role="admin"), *PROVISIONED[1:]))
+    hub.provisioned(3, "hub-a")
+    assert not hub.session(3).is_hub
+    done = hub.receive(3, Revoke("d"), msg_id=1)
+    assert [send.frame.body for send in sent(done)] == [Revoke("d"), fence()] and not sent(done, 3)
+    assert not hub.state.neighbours[HUB_A].owed
+    assert list(hub.state.neighbours[HUB_B].owed) == [Revoke("d")]
 
 
 def test_an_operators_broadcast_goes_everywhere() -> None:

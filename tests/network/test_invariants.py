@@ -21,7 +21,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.outputs import Close, Send
 from hubauth.core.step import step
-from hubauth.core.transition import Step
+from hubauth.core.transition import Step, Transition
 from hubauth.network.history import HubHistory, follow
 from hubauth.network.tree import Connection, Network, Way
 from tests.core.harness import NODE, Hub, mid, root
@@ -196,6 +196,48 @@ def test_a_revoke_excuses_nothing_when_it_comes_again() -> None:
     story.network = evolve(story.network, states=story.network.states.set("root", forgetful))
     with pytest.raises(AssertionError, match="NoLockOut: root no longer admits sensor"):
         story.hubs_join("A")
+
+
+def test_of_two_equal_revokes_that_are_owed_as_one_each_excuses_what_it_meant() -> None:
+    story = three_level_story()
+    story.register("sensor", "A")
+    story.drop("A")
+    story.feed("mid", OperatorRevoke(Revoke("sensor")))
+    story.feed("root", OperatorRevoke(Revoke("sensor")))
+    story.settle()
+    assert len(story.state("mid").neighbours[3].owed) == 1
+    meant = story.network.history.revokes
+    assert meant.carried["mid", "A", 2] == meant.carried["mid", "A", 1] | meant.carried["root", "mid", 1]
+    story.hubs_join("A")
+    assert "sensor" not in story.state("A").whitelist and "sensor" not in story.network.admitted
+
+
+def test_what_is_owed_excuses_nothing_under_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story(two_levels())
+    story.hubs_join()
+    story.register("sensor", "root")
+    story.feed("A", OperatorRevoke(Revoke("sensor")))
+    story.deliver(story.connection("A"), Way.UP, times=2)
+    story.drop("A")
+    story.register("sensor", "root")
+    right = revoke._send_numbered
+
+    def renumbered(t: Transition, link: int, message: Revoke, number: int, originator: int, trace_id: int) -> None:
+        right(t, link, message, number + 1, originator, trace_id)
+
+    monkeypatch.setattr(revoke, "_send_numbered", renumbered)
+    with pytest.raises(AssertionError, match="NoLockOut: root no longer admits sensor"):
+        story.hubs_join("A")
+
+
+@pytest.mark.parametrize("where", ["root", "A"])
+def test_a_revoke_that_goes_nowhere_was_said_all_the_same(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = three_level_story()
+    story.register("sensor", "B")
+    monkeypatch.setattr(revoke, "_pass_on", lambda *_: None)
+    with pytest.raises(AssertionError, match="RevokedStaysOut: B still has the revoked credential of sensor"):
+        story.feed(where, OperatorRevoke(Revoke("sensor")))
+        story.settle()
 
 
 def test_a_registrations_own_revoke_excuses_only_what_was_issued_before() -> None:

@@ -5,7 +5,7 @@ from attrs import evolve
 from hubauth.core import authority, perms, presence, revoke
 from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
-from hubauth.core.model import PARENT_NEIGHBOUR, Pending, Purpose, Registration, entry_of, is_authority
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Purpose, Registration, entry_of, is_authority
 from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.talk import give_up
@@ -142,20 +142,23 @@ def _conflict(t: Transition, old: Policy, new: Policy) -> str:
         return f"this hub is node {t.node_id}, not {new.node_id}"
     if t.node_id and is_authority(old, t.node_id) != is_authority(new, t.node_id):
         return "the authority cannot change: nobody else knows which node ids were given out"
-    registered = {registration.node_id: device_id for device_id, registration in t.registry.items()}
+    nodes = {device_id: registration.node_id for device_id, registration in t.registry.items()}
+    if is_authority(old, t.node_id):
+        nodes |= {binding.device_id: binding.node_id for binding in old.provisioned}  # kept as if they had registered
+    devices = {node_id: device_id for device_id, node_id in nodes.items()}
     for binding in new.provisioned:
         device_id, node_id = binding.device_id, binding.node_id
-        other = registered.get(node_id, device_id)
+        other = devices.get(node_id, device_id)
         if other != device_id:
             return f"node {node_id} is bound to {other}"
-        if presence.contradicts_tables(t, device_id, node_id):
+        if nodes.get(device_id, node_id) != node_id or presence.contradicts_tables(t, device_id, node_id):
             return f"{device_id} and node {node_id} are not bound to each other"
     return ""
 
 
 def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
     t.cite("LINK-9")
-    before, after = _proofs(old), _proofs(new)
+    before, after, entries = _proofs(old), _proofs(new), t.whitelist
     for binding in old.verified_here:
         if _proof(binding) not in after:
             _remove(t, binding)
@@ -167,9 +170,18 @@ def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
         if beaten is not None:
             t.cite("TRUST-4")
         elif _proof(binding) not in before or binding.device_id not in t.whitelist:
-            t.put_entry(binding.device_id, entry_of(new, binding))
+            t.put_entry(binding.device_id, _installed(t, binding, entries.get(binding.device_id)))
     if authority.is_here(t):
         _keep_bindings(t, old, new)
+
+
+def _installed(t: Transition, binding: Provisioned, known: Entry | None) -> Entry:
+    """The entry of a binding; whose permissions only others know stays a hub, or none, as it was admitted."""
+    entry = entry_of(t.policy, binding)
+    if known is None or known.is_hub == entry.is_hub or perms.known_grant(t, binding.node_id) is not None:
+        return entry
+    t.cite("TRUST-2")
+    return evolve(entry, is_hub=known.is_hub)
 
 
 def _proof(binding: Provisioned) -> tuple[str, int, str]:

@@ -86,7 +86,7 @@ def _dispatch(
 ) -> None:
     if frame.target == 0:
         t.cite("REV-2")
-        sender = None if came_from is None else _neighbour_at(t, came_from)
+        sender = _sender(t, came_from)
         _handle(t, message, frame, originator, registering)
         _pass_on(t, message, frame, originator, sender)
     elif frame.target == t.node_id:
@@ -180,6 +180,17 @@ def _pass_on(t: Transition, message: Revoke, frame: Frame, originator: int, send
         if link is not None:
             _send_numbered(t, link, message, number, originator, frame.trace_id)
             _send_fence(t, link, message, number)
+
+
+def _sender(t: Transition, came_from: Link | None) -> int | None:
+    """The neighbour that a revoke came from, also if it is taken for a device at the moment.
+
+    As a hub again it must not be told what it has said itself.
+    """
+    session = t.links[came_from] if came_from is not None else None
+    if session is not None:
+        return session.node_id
+    return PARENT_NEIGHBOUR if came_from == PARENT else None
 
 
 def _neighbour_at(t: Transition, link: Link) -> int | None:

@@ -225,8 +225,8 @@ class Revokes:
     """Every revoke that was ever said in a tree, and which hubs it has come to."""
 
     meant: Map[int, Meant] = field(factory=Map)
-    carried: Map[tuple[Name, Name, int], int] = field(factory=Map)
-    """Sending hub, receiving hub, number between the two -> revoke."""
+    carried: Map[tuple[Name, Name, int], frozenset[int]] = field(factory=Map)
+    """Sending hub, receiving hub, number between the two -> revokes: what is owed twice is sent once."""
     met: Map[Name, frozenset[int]] = field(factory=Map)
     """Hub -> revokes that it has acted on: none means anything a second time."""
 

@@ -12,14 +12,14 @@ from attrs import evolve, field, frozen
 from immutables import Map
 
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, Received, TimerFired
+from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, OperatorRevoke, Received, TimerFired
 from hubauth.core.messages import Answer, Frame, Register, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Session, State
+from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour, Session, State
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import History, HubHistory, Name, follow, said_first
+from hubauth.network.history import History, HubHistory, Meant, Name, follow, said_first
 
 
 class Mark(Enum):
@@ -81,7 +81,7 @@ class Network:
     direct: Map[Name, frozenset[str]] = field(factory=Map)
     """hub -> devices that have ever had a session there."""
     revoked: frozenset[str] = frozenset()
-    """Credentials that a broadcast revoke meant and deleted somewhere."""
+    """Credentials that a broadcast revoke meant: what was stored anywhere when it was said, and what it found later."""
     admitted: Map[str, tuple[Name, str]] = field(factory=Map)
     """device_id -> hub and credential of its last admission, unless revoked or to be replaced since."""
     history: History = field(factory=History, eq=False, repr=False)
@@ -319,33 +319,55 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
     """Follow each revoke on its way, and let it excuse only what whoever said it meant, once at each hub."""
     deleted = [(key, old) for table, key, old, new in done.changes if table == "whitelist" and new is None]
     sent = [
-        (key, new.sent)
+        (key, old or Neighbour(), new)
         for table, key, old, new in done.changes
         if table == "neighbours" and new.sent > (0 if old is None else old.sent)
     ]
     arrived = _arrived(network, hub, happened)
-    if arrived is None and not deleted and not sent:
+    if arrived is None and not deleted and not sent and not isinstance(happened, OperatorRevoke):
         return network
     revokes = network.history.revokes
-    revoke = None if arrived is None else revokes.carried.get(arrived)
-    if revoke is None:
+    if arrived is not None:
+        # What another hub of this tree sends on was said before: under a number nobody knows it means nothing.
+        said = revokes.carried.get(arrived, frozenset())
+    else:
         meant = said_first(before, happened, network.fresh)
         if meant is None:
             return network
-        revoke = len(revokes.meant)
-        revokes = evolve(revokes, meant=revokes.meant.set(revoke, meant))
-    meant, met = revokes.meant[revoke], revokes.met.get(hub, frozenset())
-    for key, number in sent:
+        if meant.everywhere:
+            network = evolve(network, revoked=network.revoked | _stored(network, before, meant))
+        said = frozenset({len(revokes.meant)})
+        revokes = evolve(revokes, meant=revokes.meant.set(len(revokes.meant), meant))
+    for key, old, new in sent:
         to = _neighbour(network, hub, key)
         if to is not None:
-            revokes = evolve(revokes, carried=revokes.carried.set((hub, to, number), revoke))
+            carried = said | revokes.carried.get((hub, to, _replaced(old, new)), frozenset())
+            revokes = evolve(revokes, carried=revokes.carried.set((hub, to, new.sent), carried))
+    met = revokes.met.get(hub, frozenset())
     if arrived is None or _is_handled(done):
-        revokes = evolve(revokes, met=revokes.met.set(hub, met | {revoke}))
+        revokes = evolve(revokes, met=revokes.met.set(hub, met | said))
     network = evolve(network, history=evolve(network.history, revokes=revokes))
     for device_id, entry in deleted:
-        if revoke not in met and meant.means(device_id, entry):
-            network = _excuse(network, hub, device_id, entry.credential, meant.everywhere)
+        for meant in (revokes.meant[revoke] for revoke in sorted(said - met)):
+            if meant.means(device_id, entry):
+                network = _excuse(network, hub, device_id, entry.credential, meant.everywhere)
     return network
+
+
+def _replaced(old: Neighbour, new: Neighbour) -> int:
+    """The number under which the same revoke was owed already, whose part the new number takes over; 0: none."""
+    owed = [message for message, (number, _) in new.owed.items() if number == new.sent and message in old.owed]
+    return old.owed[owed[0]][0] if owed else 0
+
+
+def _stored(network: Network, before: State, meant: Meant) -> set[str]:
+    """The credentials that a revoke means, of all that any hub has when it is said: ``before`` where it is said."""
+    return {
+        entry.credential
+        for state in (*network.states.values(), before)
+        for device_id, entry in state.whitelist.items()
+        if meant.means(device_id, entry)
+    }
 
 
 def _is_handled(done: Step) -> bool:
