@@ -33,7 +33,7 @@ def test_strangers_take_neither_threads_nor_places_for_ever(capfd: pytest.Captur
                 rude.sendall(request)
                 rude.close()
             await asyncio.sleep(0.1)
-            assert threading.active_count() == threads
+            assert threading.active_count() <= threads
             for sock in idle:
                 sock.close()
             answer = b""

@@ -23,12 +23,12 @@ def test_a_frame_that_comes_byte_by_byte() -> None:
 
 def test_many_whole_frames_that_are_cut_anyhow() -> None:
     async def story() -> None:
-        async with running(config(limits={"frame_seconds": 1.0})) as hub, peer(hub.address) as steady:
+        async with running(config(limits={"frame_seconds": 3.0})) as hub, peer(hub.address) as steady:
             data = b"".join(register("steady", number) for number in range(24))
             step = len(data) // 60
             for at in range(0, len(data), step):
                 await steady.send(data[at : at + step])
-                await asyncio.sleep(0.03)
+                await asyncio.sleep(0.06)
             assert len(await steady.frames(24)) == 24
             assert hub.observer.counters["closed", "frame_timeout"] == 0
 
