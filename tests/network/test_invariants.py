@@ -1,4 +1,4 @@
-"""The invariants of trees and of histories bite: each finds the one mistake that is made here on purpose."""
+"""What only a history shows: requests and answers, permissions and revokes over several steps, each mistake found."""
 
 import pytest
 from attrs import evolve

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hubauth.core.invariants import Findings, check_state, check_step
-from hubauth.core.messages import Revoke
+from hubauth.core.messages import Frame, Revoke
 from hubauth.core.model import State
 from hubauth.network.history import HubHistory, Name
 from hubauth.network.tree import Network, waiting
@@ -44,10 +44,11 @@ def _bindings(state: State) -> list[tuple[str, int]]:
 
 
 def credentials_never_cached_upstream(network: Network) -> Findings:
-    """A hub's whitelist names only devices that were on its own links, or are provisioned there."""
+    """A hub's whitelist names only devices that were on its own links, or that it is configured to verify."""
     found: Findings = []
     for name, state in network.states.items():
-        allowed = network.direct.get(name, frozenset()) | set(network.policies[name].provisioned_by_device)
+        verified = {binding.device_id for binding in network.policies[name].verified_here}
+        allowed = network.direct.get(name, frozenset()) | verified
         found += [f"{name} has an entry for {device_id}" for device_id in state.whitelist if device_id not in allowed]
     return found
 
@@ -59,7 +60,7 @@ def revoke_never_reaches_devices(network: Network) -> Findings:
         for connection in network.connections.values()
         if connection.child not in network.states
         for item in connection.down
-        if not isinstance(item, str) and isinstance(getattr(item, "body", None), Revoke)
+        if isinstance(item, Frame) and isinstance(item.body, Revoke)
     ]
 
 

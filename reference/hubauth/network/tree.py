@@ -344,7 +344,7 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
             carried = said | revokes.carried.get((hub, to, _replaced(old, new)), frozenset())
             revokes = evolve(revokes, carried=revokes.carried.set((hub, to, new.sent), carried))
     met = revokes.met.get(hub, frozenset())
-    if arrived is None or _is_handled(done):
+    if arrived is None or deleted or sent or _is_believed(before, happened):
         revokes = evolve(revokes, met=revokes.met.set(hub, met | said))
     network = evolve(network, history=evolve(network.history, revokes=revokes))
     for device_id, entry in deleted:
@@ -370,12 +370,11 @@ def _stored(network: Network, before: State, meant: Meant) -> set[str]:
     }
 
 
-def _is_handled(done: Step) -> bool:
-    """Whether a neighbouring hub's revoke counts as handled: one that refuses the sender will be sent again."""
-    return any(
-        table == "neighbours" and new.handled != (0 if old is None else old.handled)
-        for table, _, old, new in done.changes
-    )
+def _is_believed(before: State, happened: Input) -> bool:
+    """Whether a hub's revoke came in as one; a hub that is taken for a device may be refused, and will say it again."""
+    assert isinstance(happened, Received)
+    session = before.links.get(happened.link)
+    return happened.link == PARENT or (session is not None and session.is_hub)
 
 
 def _arrived(network: Network, hub: Name, happened: Input) -> tuple[Name, Name, int] | None:
