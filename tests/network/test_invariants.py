@@ -182,7 +182,8 @@ def test_a_revoke_of_one_credential_excuses_no_other(monkeypatch: pytest.MonkeyP
         story.settle()
 
 
-def test_a_revoke_excuses_nothing_when_it_comes_again() -> None:
+def revoked_and_registered_anew() -> Story:
+    """A's revoke has arrived at the root, its acknowledgement was lost, and the sensor has a newer credential there."""
     story = Story(two_levels())
     story.hubs_join()
     story.register("sensor", "root")
@@ -190,6 +191,11 @@ def test_a_revoke_excuses_nothing_when_it_comes_again() -> None:
     story.deliver(story.connection("A"), Way.UP, times=2)
     story.drop("A")
     story.register("sensor", "root")
+    return story
+
+
+def test_a_revoke_excuses_nothing_when_it_comes_again() -> None:
+    story = revoked_and_registered_anew()
     state = story.state("root")
     unnumbered = state.neighbours.set(2, evolve(state.neighbours[2], handled=0))
     forgetful = evolve(state, neighbours=unnumbered)
@@ -213,13 +219,7 @@ def test_of_two_equal_revokes_that_are_owed_as_one_each_excuses_what_it_meant() 
 
 
 def test_what_is_owed_excuses_nothing_under_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story(two_levels())
-    story.hubs_join()
-    story.register("sensor", "root")
-    story.feed("A", OperatorRevoke(Revoke("sensor")))
-    story.deliver(story.connection("A"), Way.UP, times=2)
-    story.drop("A")
-    story.register("sensor", "root")
+    story = revoked_and_registered_anew()
     right = revoke._send_numbered
 
     def renumbered(t: Transition, link: int, message: Revoke, number: int, originator: int, trace_id: int) -> None:
