@@ -16,6 +16,7 @@ from typing import Any
 from attrs import field, frozen
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from pytest import ParameterSet
 
 from model_tests.mutation import CORE, Mutant
 
@@ -93,10 +94,8 @@ def _parameters(function: Any) -> list[tuple[str, dict[str, Any]]]:
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
         expanded = []
         for at, row in enumerate(rows):
-            values = getattr(row, "values", row)
-            values = values() if callable(values) else values
-            one = len(names) == 1 and not hasattr(row, "marks")
-            expanded.append((f"[{at}]", dict(zip(names, (values,) if one else values, strict=True))))
+            values = row.values if isinstance(row, ParameterSet) else (row,) if len(names) == 1 else row
+            expanded.append((f"[{at}]", dict(zip(names, values, strict=True))))
         sets = [(old + new, {**left, **right}) for old, left in sets for new, right in expanded]
     return sets
 

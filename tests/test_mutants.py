@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from model_tests.killing import _parameters
 from model_tests.mutation import CORE, MODULES, WITHOUT_DECISIONS, Mutant, mutants_of
 from tools.catalogue import ROOT
 from tools.mutants import Explanation, Verdict, explanations, problems
@@ -154,3 +155,12 @@ def test_every_module_of_the_core_is_mutated_or_has_nothing_to_change() -> None:
 def test_every_explanation_is_about_a_mutant_that_exists() -> None:
     existing = [mutant for module in MODULES for mutant in mutants_of(module)]
     assert problems([], explanations(), existing) == []
+
+
+def test_parameters_reach_a_test_as_they_are() -> None:
+    @pytest.mark.parametrize("value", [abs, {"a": 1}, pytest.param(3, id="three")])
+    @pytest.mark.parametrize(("left", "right"), [(1, 2), pytest.param(3, 4)])
+    def function(value: object, left: int, right: int) -> None: ...
+
+    found = [tuple(arguments[name] for name in ("value", "left", "right")) for _, arguments in _parameters(function)]
+    assert found == [(value, *pair) for pair in ((1, 2), (3, 4)) for value in (abs, {"a": 1}, 3)]
