@@ -21,7 +21,7 @@ PROFILE = Profile(
     name="tiny",
     dialect=Dialect.LOGIN,
     features=("register", "authenticate", "offline", "routing"),
-    timeouts=TimeoutsTable(answer=2.0, silence=0.2),
+    timeouts=TimeoutsTable(answer=5.0, silence=0.2),
 )
 
 FAULTS = {
