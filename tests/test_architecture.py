@@ -12,17 +12,20 @@ from tools.catalogue import ROOT
 
 PACKAGE = ROOT / "reference" / "hubauth"
 
+_BELOW = {"specification", "network", "wire", "core"}
 MAY_IMPORT = {
+    "private": {"private"},
+    "report": {"report"},
     "specification": {"specification"},
     "core": {"core"},
     "network": {"network", "core"},
     "wire": {"wire", "core"},
-    "trace": {"trace", "specification", "network", "wire", "core"},
-    "spark": {"spark", "trace", "specification", "wire", "core"},
-    "oracle": {"oracle", "trace", "specification", "network", "wire", "core"},
-    "shell": {"shell", "trace", "wire", "core"},
-    "pytest": {"pytest", "oracle", "shell", "trace", "specification", "wire", "core"},
-    "cli": {"cli", "shell", "oracle", "spark", "trace", "specification", "wire", "network", "core"},
+    "trace": {"trace", "report", "private", *_BELOW},
+    "spark": {"spark", "trace", "report", "private", "specification", "wire", "core"},
+    "oracle": {"oracle", "trace", "report", "private", *_BELOW},
+    "shell": {"shell", "trace", "report", "private", "wire", "core"},
+    "pytest": {"pytest", "oracle", "shell", "trace", "report", "specification", "wire", "core"},
+    "cli": {"cli", "shell", "oracle", "spark", "trace", "report", "private", *_BELOW},
 }
 """Each room of the house, and the rooms it may know of."""
 
@@ -122,6 +125,13 @@ def test_what_is_pure_calls_nothing_of_the_world(room: str) -> None:
         if path.name == "values.py":
             calls -= {"exec"}  # of constructors that it writes itself, once, when a class is made
         assert not calls, f"{path} calls {sorted(calls)}"
+
+
+@pytest.mark.parametrize("room", ["private", "report"])
+def test_what_everybody_uses_needs_nothing_but_python(room: str) -> None:
+    for path in sources(room):
+        others = {name.split(".")[0] for name in imported(path)} - {"hubauth"}
+        assert others <= sys.stdlib_module_names, f"{path} imports {sorted(others)}"
 
 
 def test_the_arrows_form_no_circle() -> None:

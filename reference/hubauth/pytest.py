@@ -24,6 +24,8 @@ from hubauth.oracle.conform.run import Played, play, prepare, why_skipped
 from hubauth.oracle.conform.subject import NotServing, Subject
 from hubauth.oracle.conform.wire import Unreachable
 from hubauth.oracle.conform.world import World
+from hubauth.report.conceal import conceal, secrets_in
+from hubauth.report.escape import visible
 from hubauth.shell.addresses import parse_address
 from hubauth.wire.header import Version
 
@@ -141,7 +143,8 @@ class ConformanceItem(pytest.Item):
             rule = f" ({one.rule})" if one.rule != failed.case.rule.id else ""
             lines += ["", f"{one.what}{rule}", f"  expected  {one.expected}", f"  seen      {one.seen}"]
         lines += ["", *(f"{one.sender} -> {one.receiver}: {one.detail or one.label}" for one in failed.played.exchange)]
-        return "\n".join(lines)
+        secrets = self.config.stash[_SUBJECT].profile.secrets.union(*map(secrets_in, lines))
+        return "\n".join(visible(conceal(line, secrets)) for line in lines)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return self.path, None, f"{self.name} {self._case.title}"

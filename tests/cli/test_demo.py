@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubauth.cli import main
-from hubauth.cli.demo.story import Say, tell, tell_of_a_revoke
+from hubauth.cli.demo.story import Say, tell_of_a_revoke, tell_of_everything
 from hubauth.cli.demo.tree import Tree
 
 CONFORMS, VIOLATES, USAGE = 0, 1, 2
@@ -29,7 +29,7 @@ def play(directory: Path, modules: dict[str, str], story: Callable[[Tree, Say], 
 
 
 def test_the_story_of_hubs_that_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace, told = play(tmp_path, {}, tell)
+    trace, told = play(tmp_path, {}, tell_of_everything)
     assert "camera authenticates at B: refused, 4001 not_admitted" in told
     assert "pump authenticates at A: admitted, by A alone" in told
     assert "pump authenticates at A: refused, 4001 not_admitted" in told

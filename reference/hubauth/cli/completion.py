@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from hubauth.cli.grammar import Command, commands
+from hubauth.cli.terminal import tell
 
 _EXAMPLES = """\
 examples:
@@ -28,7 +29,7 @@ def add_to(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", to
 
 def run(chosen: argparse.Namespace) -> int:
     known = list(commands(chosen.top))
-    print("\n".join(_SCRIPTS[chosen.shell](known)))
+    tell(*_SCRIPTS[chosen.shell](known))
     return 0
 
 

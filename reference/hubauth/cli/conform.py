@@ -8,7 +8,9 @@ from tempfile import TemporaryDirectory
 import msgspec
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from hubauth import private
 from hubauth.cli.problems import CommandError
+from hubauth.cli.terminal import draw_over, tell, tell_text
 from hubauth.core.policy import Dialect
 from hubauth.oracle import report
 from hubauth.oracle.conform.cases import CASES
@@ -71,6 +73,10 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.examples is not None and chosen.examples < 0:
         raise CommandError("--examples: a number of at least 0 is needed", "--examples 0 plays no random sequence")
     address = _address("HOST:PORT", chosen.hub)
+    if chosen.profile is not None and profile.secrets:
+        shared = private.why_not_private(chosen.profile)
+        if shared:
+            tell(f"warning: {shared}", to=sys.stderr)
     known = _known_failing(chosen.known_failing)
     with Subject(address.host, address.port, profile, Version(profile.header[0])) as subject:
         try:
@@ -81,7 +87,7 @@ def run(chosen: argparse.Namespace) -> int:
         found = summarize(judgement, subject, chosen.seed)
     if chosen.report is not None:
         _write(chosen.report, found, judgement.vectors)
-    print(summary_json(found).decode() if chosen.json else report.table(judgement, verbose=chosen.verbose))
+    tell_text(summary_json(found).decode() if chosen.json else report.table(judgement, verbose=chosen.verbose))
     if found.exit_code == FAILED and not found.trouble and not _erred(found):
         raise CommandError("no case was run", "the profile declares nothing that the chosen cases need", FAILED)
     return found.exit_code
@@ -111,8 +117,7 @@ def _judge(subject: Subject, cases: list[Case], known: frozenset[str], chosen: a
 
 def _progress(result: Result) -> None:
     """Say which case has ended, for somebody who watches."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{result.id} {result.verdict}", end="\r", file=sys.stderr, flush=True)
+    draw_over(f"{result.id} {result.verdict}")
 
 
 def _write(directory: Path, found: Summary, vectors: dict[str, bytes]) -> None:
@@ -124,9 +129,9 @@ def _write(directory: Path, found: Summary, vectors: dict[str, bytes]) -> None:
         **vectors,
     }
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        private.make_directory(directory)
         for name, content in files.items():
-            (directory / name).write_bytes(content)
+            private.write(directory / name, content, over=True)
     except OSError as problem:
         raise CommandError(f"cannot write to {directory}: {problem.strerror}", "--report names a directory") from None
 
@@ -178,9 +183,9 @@ def _list(cases: list[Case], profile: Profile, *, verbose: bool) -> int:
     for case in cases:
         reasons = {why_skipped(case, profile, Version(version)) for version in profile.header}
         state = "runs" if "" in reasons else "; ".join(sorted(reasons))
-        print(f"{case.id:{width}}  {case.level:6}  {case.title}  [{state}]")
+        tell(f"{case.id:{width}}  {case.level:6}  {case.title}  [{state}]")
     for rule, reason in UNASKED.items() if verbose else ():
-        print(f"{rule:{width}}  {'-':6}  no case: {reason}")
+        tell(f"{rule:{width}}  {'-':6}  no case: {reason}")
     return 0
 
 

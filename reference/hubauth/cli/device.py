@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
+from hubauth import private
 from hubauth.cli.problems import REFUSED, CommandError
+from hubauth.cli.terminal import tell
 from hubauth.core.messages import CODES, MAX_NODE_ID, Answer, ListRoles, PermsInvalidate, Reason, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.shell.addresses import parse_address
 from hubauth.shell.client import DeviceClient, Options, Refused, Unavailable
 from hubauth.shell.tls import client_context
 from hubauth.wire.dialects.codec import NotInDialect
+from hubauth.wire.dialects.fields import MAX_CREDENTIAL
 from hubauth.wire.dialects.outcomes import WORDINGS
 from hubauth.wire.header import Version
 
@@ -58,7 +61,7 @@ async def _register(device: DeviceClient, chosen: argparse.Namespace) -> Answer:
         try:
             _save(chosen.identity, Identity(device.device_id, device.node_id, device.credential))
         except CommandError:
-            _show(chosen, answer)
+            _show(chosen, answer, with_credential=True)
             raise
     return answer
 
@@ -124,7 +127,9 @@ def _list_roles_grammar(parser: argparse.ArgumentParser) -> None:
 def _revoke_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("revoked", metavar="DEVICE", help="whose credential to revoke")
     parser.add_argument("--node", type=_node, default=0, metavar="NODE", help="only if this is its node id")
-    parser.add_argument("--revoked-credential", default="", metavar="SECRET", help="only if this is its credential")
+    parser.add_argument(
+        "--revoked-credential-file", type=Path, metavar="FILE", help="only if the credential in this file is its own"
+    )
     parser.add_argument("--target", type=_node, default=0, metavar="NODE", help="one hub; default: everywhere")
     parser.add_argument("--wait", type=_seconds, default=2.0, metavar="SECONDS", help="for an answer")
 
@@ -197,6 +202,8 @@ def run(chosen: argparse.Namespace) -> int:
     """Connect, be admitted if need be, ask, and show the answer."""
     identity = _identity(chosen)
     verb: _Verb = chosen.verb
+    if verb.name == "revoke":
+        chosen.revoked_credential = _revoked_credential(chosen.revoked_credential_file)
     try:
         address = parse_address(chosen.hub)
     except ValueError as problem:
@@ -232,9 +239,10 @@ def run(chosen: argparse.Namespace) -> int:
     except Unavailable as problem:
         raise CommandError(str(problem), f"is a hub listening at {address}, with this dialect and header?") from None
     if answer is None:
-        print(json.dumps({"code": None, "msg": verb.silence}) if chosen.json else verb.silence)
+        tell(json.dumps({"code": None, "msg": verb.silence}) if chosen.json else verb.silence)
     else:
-        _show(chosen, answer)
+        # Whoever registers without an identity file has to keep the credential somewhere else.
+        _show(chosen, answer, with_credential=verb.name == "register" and chosen.identity is None)
     return 0
 
 
@@ -266,10 +274,7 @@ def _save(path: Path, identity: Identity | None) -> None:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
         temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            if identity is not None:
-                file.write(msgspec.json.encode(identity))
+        private.write(temporary, msgspec.json.encode(identity) if identity is not None else b"")
         if identity is not None:
             temporary.rename(path)
         else:
@@ -278,22 +283,41 @@ def _save(path: Path, identity: Identity | None) -> None:
         raise CommandError(f"cannot write {path}: {problem.strerror}") from None
 
 
-def _show(chosen: argparse.Namespace, answer: Answer) -> None:
-    said = _fields(answer)
+def _revoked_credential(path: Path | None) -> str:
+    """The credential in a file that only its owner can read."""
+    if path is None:
+        return ""
+    problem = private.why_not_private(path)
+    if problem:
+        raise CommandError(f"--revoked-credential-file: {problem}", "others may know what was in it by now")
+    try:
+        credential = path.read_text(encoding="utf-8").strip()
+    except OSError as unreadable:
+        raise CommandError(f"cannot read {path}: {unreadable.strerror}") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is not UTF-8") from None
+    if not 0 < len(credential) <= MAX_CREDENTIAL:
+        raise CommandError(f"{path} holds no credential: 1 to {MAX_CREDENTIAL} characters")
+    return credential
+
+
+def _show(chosen: argparse.Namespace, answer: Answer, *, with_credential: bool = False) -> None:
+    """Say what was answered; a credential only to whoever would lose it otherwise."""
+    said = _fields(answer if with_credential else evolve(answer, credential=""))
     if chosen.json:
-        print(json.dumps(said))
+        tell(json.dumps(said))
         return
     if answer.reason is not Reason.OK:
-        print(f"refused: {said['code']} {said['msg']}")
+        tell(f"refused: {said['code']} {said['msg']}")
         return
     for name, value in said.items():
         if name == "roles":
             for row in value:
-                print(f"  {row['node_id']:>10}  {row['role']:<16} {' '.join(row['perms'])}")
+                tell(f"  {row['node_id']:>10}  {row['role']:<16} {' '.join(row['perms'])}")
         elif name not in ("code", "msg") and value not in ("", 0, [], None):
-            print(f"{name:<11} {' '.join(value) if isinstance(value, list) else value}")
+            tell(f"{name:<11} {' '.join(value) if isinstance(value, list) else value}")
     if len(said) == 2:
-        print("ok")
+        tell("ok")
 
 
 def _fields(answer: Answer) -> dict[str, Any]:

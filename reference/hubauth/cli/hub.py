@@ -4,14 +4,16 @@ import argparse
 import asyncio
 import gc
 import logging
-import os
 import signal
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from hubauth import private
 from hubauth.cli.problems import CommandError
 from hubauth.cli.template import template
+from hubauth.cli.terminal import tell
 from hubauth.shell.configuration import ConfigurationError, HubConfig, configure, load
 from hubauth.shell.hub import Hub
 from hubauth.shell.metrics import Endpoint, serve_metrics
@@ -98,14 +100,12 @@ def write_configuration(chosen: argparse.Namespace) -> int:
     text = template(chosen.device_id, chosen.dialect, chosen.listen, chosen.parent, chosen.data_dir)
     configure(tomllib.loads(text))
     try:
-        descriptor = os.open(chosen.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        private.write(chosen.file, text.encode())
     except FileExistsError:
         raise CommandError(f"{chosen.file} exists already", "name another file, or remove it first") from None
     except OSError as problem:
         raise CommandError(f"cannot write {chosen.file}: {problem.strerror}") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    print(f"wrote {chosen.file}; start the hub with: hubauth hub --config {chosen.file}")
+    tell(f"wrote {chosen.file}; start the hub with: hubauth hub --config {chosen.file}")
     return 0
 
 
@@ -122,11 +122,16 @@ def configuration(chosen: argparse.Namespace) -> HubConfig:
 def run_hub(chosen: argparse.Namespace) -> int:
     """``hubauth hub``."""
     config = configuration(chosen)
+    shared = private.why_not_private(chosen.config) if chosen.config is not None else ""
     if chosen.check:
         check_tls(config)
-        print("the configuration is fine")
+        if shared:
+            tell(f"warning: {shared}", to=sys.stderr)
+        tell("the configuration is fine")
         return 0
     set_up_logging(config.log)
+    if shared:
+        say(logging.WARNING, "not_private", detail=shared)
     with asyncio.Runner(loop_factory=_loop_factory(chosen.loop)) as runner:
         try:
             return runner.run(_serve(config, chosen))

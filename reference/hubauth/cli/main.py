@@ -9,6 +9,7 @@ from hubauth import __version__
 from hubauth.cli import completion, conform, demo, device, hub, oracle, provision, trace, validate, vectors
 from hubauth.cli.grammar import Parser
 from hubauth.cli.problems import CommandError
+from hubauth.cli.terminal import tell
 from hubauth.shell.blocks import Damaged
 from hubauth.shell.configuration import ConfigurationError
 from hubauth.shell.journal import StorageError
@@ -82,7 +83,7 @@ def _is_text(arguments: Sequence[str]) -> bool:
 
 def _complain(as_json: bool, message: str, hint: str, code: int = 2) -> int:
     if as_json:
-        print(json.dumps({"error": message, "hint": hint}), file=sys.stderr)
+        tell(json.dumps({"error": message, "hint": hint}), to=sys.stderr)
     else:
-        print(f"hubauth: {message}\n  hint: {hint}", file=sys.stderr)
+        tell(f"hubauth: {message}", f"  hint: {hint}", to=sys.stderr)
     return code

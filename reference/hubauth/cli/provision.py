@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from hubauth.cli.problems import CommandError
 from hubauth.cli.template import quoted
+from hubauth.cli.terminal import tell
 from hubauth.core.keys import read_keys
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Policy
@@ -52,21 +53,21 @@ def run(chosen: argparse.Namespace) -> int:
     listed = {key: value for key, value in binding.items() if key != "credential"}
     own = {key: value for key, value in binding.items() if key != "role"}
     if chosen.json:
-        print(json.dumps({"parent": binding, "authority": listed, "child": own}))
+        tell(json.dumps({"parent": binding, "authority": listed, "child": own}))
         return 0
-    print("# In the configuration of the parent, which verifies it:\n")
+    tell("# In the configuration of the parent, which verifies it:", "")
     _table("[[provisioned]]", binding)
-    print(f"# and under [auth]: role_perms = {quoted(chosen.role + ':auth.assist')}\n")
-    print("# In the configuration of the authority, if that is another hub:\n")
+    tell(f"# and under [auth]: role_perms = {quoted(chosen.role + ':auth.assist')}", "")
+    tell("# In the configuration of the authority, if that is another hub:", "")
     _table("[[provisioned]]", listed)
-    print("# In the configuration of the child hub itself:\n")
+    tell("# In the configuration of the child hub itself:", "")
     _table("[hub]", own)
     _table("[parent]", {"address": chosen.parent or "HOST:PORT"})
     return 0
 
 
 def _table(name: str, values: Mapping[str, str | int]) -> None:
-    print(name)
+    tell(name)
     for key, value in values.items():
-        print(f"{key} = {quoted(value)}")
-    print()
+        tell(f"{key} = {quoted(value)}")
+    tell("")

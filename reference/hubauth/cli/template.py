@@ -2,6 +2,8 @@
 
 import json
 
+from hubauth.report.escape import is_unseen
+
 TEMPLATE = """\
 # Configuration of one hub. What is commented out shows the default.
 
@@ -102,5 +104,6 @@ def template(device_id: str, dialect: str, listen: str, parent: str, data_dir: s
 
 
 def quoted(value: str | int) -> str:
-    """A value as TOML writes it: as JSON does, but for one character that TOML must have escaped."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A value as TOML writes it: as JSON does, but that what cannot be seen is escaped, in the way that TOML has."""
+    written = json.dumps(value, ensure_ascii=False)
+    return "".join(f"\\U{ord(one):08x}" if is_unseen(one) else one for one in written)

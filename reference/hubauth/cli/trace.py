@@ -2,14 +2,15 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 
+from hubauth import private
 from hubauth.cli import trace_making
 from hubauth.cli.grammar import add_command
 from hubauth.cli.problems import REFUSED, CommandError
+from hubauth.cli.terminal import draw_over, tell, tell_text
 from hubauth.cli.trace_making import UNREADABLE, policy_in
 from hubauth.core.policy import Policy
 from hubauth.trace.drawing import to_svg, to_text
@@ -122,11 +123,11 @@ def run_lint(chosen: argparse.Namespace) -> int:
         errors += finding.is_error
         warnings += not finding.is_error
         if chosen.json:
-            print(json.dumps({"where": finding.where, "message": finding.message, "error": finding.is_error}))
+            tell(json.dumps({"where": finding.where, "message": finding.message, "error": finding.is_error}))
         else:
-            print(f"{finding.where}: {'' if finding.is_error else 'note: '}{finding.message}")
+            tell(f"{finding.where}: {'' if finding.is_error else 'note: '}{finding.message}")
     if not chosen.json:
-        print(f"{errors} to put right, {warnings} notes")
+        tell(f"{errors} to put right, {warnings} notes")
     return REFUSED if errors else 0
 
 
@@ -141,16 +142,16 @@ def run_replay(chosen: argparse.Namespace) -> int:
             "unreadable": list(judgement.unreadable),
             "rules": dict(sorted(judgement.rules.items())),
         }
-        print(json.dumps(said))
+        tell(json.dumps(said))
         return judgement.exit_code
     for verdict in judgement.verdicts:
-        print(in_words(verdict))
+        tell_text(in_words(verdict))
     for problem in judgement.unreadable:
-        print(f"unreadable: {problem}")
+        tell(f"unreadable: {problem}")
     if chosen.rules:
         for rule, times in sorted(judgement.rules.items()):
-            print(f"{times:>10}  {rule}")
-    print(_in_short(judgement))
+            tell(f"{times:>10}  {rule}")
+    tell(_in_short(judgement))
     return judgement.exit_code
 
 
@@ -168,9 +169,7 @@ def _policies(file: Path | None) -> Callable[[str], Policy | None]:
 
 
 def _progress(quiet: bool) -> Callable[[int], None]:
-    if quiet or not sys.stderr.isatty():
-        return lambda _rows: None
-    return lambda rows: print(f"\r{rows} rows", end="", file=sys.stderr, flush=True)
+    return lambda rows: None if quiet else draw_over(f"{rows} rows")
 
 
 # Looking
@@ -185,15 +184,15 @@ def run_explain(chosen: argparse.Namespace) -> int:
         verdict = _worst(chosen)
         rows = verdict.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
     diagram = diagram_of(rows, verdict)
-    print(to_text(diagram), end="")
+    tell_text(to_text(diagram))
     if verdict is not None:
-        print(in_words(verdict))
+        tell_text(in_words(verdict))
     if chosen.svg is not None:
-        _write(chosen.svg, to_svg(diagram))
+        _write(chosen.svg, to_svg(diagram).encode())
     if chosen.html is not None:
         if verdict is None:
             raise CommandError("--html shows a verdict: leave --rows out, or take --svg")
-        _write(chosen.html, to_html(verdict))
+        _write(chosen.html, to_html(verdict).encode())
     return 0
 
 
@@ -237,13 +236,13 @@ def run_shrink(chosen: argparse.Namespace) -> int:
         small = shrink(rows)
     except ValueError as problem:
         raise CommandError(str(problem), "only what violates a rule can be made smaller", REFUSED) from None
-    _write(chosen.out, b"".join(map(encode_event, small)).decode())
+    _write(chosen.out, b"".join(map(encode_event, small)))
     verdict = replayed(small)
     if chosen.json:
-        print(json.dumps({"rows": len(small), "of": len(rows), "file": str(chosen.out), "rule": verdict.rule}))
+        tell(json.dumps({"rows": len(small), "of": len(rows), "file": str(chosen.out), "rule": verdict.rule}))
     else:
-        print(f"{len(rows)} rows made {len(small)}: {chosen.out}")
-        print(in_words(verdict))
+        tell(f"{len(rows)} rows made {len(small)}: {chosen.out}")
+        tell_text(in_words(verdict))
     return 0
 
 
@@ -268,12 +267,12 @@ def run_convert(chosen: argparse.Namespace) -> int:
     if not rows:
         raise CommandError(f"no rows in {chosen.path}", code=UNREADABLE)
     said = {"rows": rows, "checkpoints": checkpoints, "directory": str(chosen.out)}
-    print(json.dumps(said) if chosen.json else f"{rows} rows and {checkpoints} checkpoints: {chosen.out}")
+    tell(json.dumps(said) if chosen.json else f"{rows} rows and {checkpoints} checkpoints: {chosen.out}")
     return 0
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        private.write(path, content, over=True)
     except OSError as problem:
         raise CommandError(f"cannot write {path}: {problem.strerror}") from None

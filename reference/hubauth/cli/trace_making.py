@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hubauth.cli.grammar import add_command
 from hubauth.cli.problems import CommandError
+from hubauth.cli.terminal import tell
 from hubauth.core.policy import Dialect, Policy
 from hubauth.shell.addresses import Address, parse_address
 from hubauth.shell.configuration import load
@@ -123,7 +124,7 @@ async def _tap(tap: Tap) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     try:
         for address in await tap.start():
-            print(f"listening on {show(address)}", flush=True)
+            tell(f"listening on {show(address)}")
         await stopping.wait()
     finally:
         await tap.stop()
@@ -143,7 +144,7 @@ def run_import(chosen: argparse.Namespace) -> int:
     except TraceError as problem:
         raise CommandError(str(problem), code=UNREADABLE) from None
     said = {"connections": connections, "directory": str(chosen.out)}
-    print(json.dumps(said) if chosen.json else f"{connections} connections: {chosen.out}")
+    tell(json.dumps(said) if chosen.json else f"{connections} connections: {chosen.out}")
     return 0
 
 
@@ -176,8 +177,8 @@ def run_generate(chosen: argparse.Namespace) -> int:
     if plan is not None:
         said |= {"fault": chosen.fault, "rule": plan.fault.rule, "hub": plan.hub, "sequence": plan.sequence}
     if chosen.json:
-        print(json.dumps(said))
+        tell(json.dumps(said))
     else:
         planted = f"; {plan.fault.about}: {plan.fault.rule} at {plan.hub} row {plan.sequence}" if plan else ""
-        print(f"{rows} rows: {chosen.out}{planted}")
+        tell(f"{rows} rows: {chosen.out}{planted}")
     return 0

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hubauth.cli.problems import CommandError
+from hubauth.cli.terminal import tell, tell_text
 
 _LAYOUT = "a trace is DIR/events/*.jsonl or *.parquet, as hubauth hub --trace DIR writes it"
 _EXAMPLES = """\
@@ -73,10 +74,10 @@ def run(chosen: argparse.Namespace) -> int:
         except JobFailed as problem:
             raise CommandError(f"the job failed: {problem}", _last(log), ExitCode.JOB_FAILED) from problem
     if chosen.json:
-        print(encode_summary(summary))
+        tell_text(encode_summary(summary))
     else:
         outcome = summary.outcome.value.replace("_", " ")
-        print(f"{outcome}: {summary.rows:,} rows of {summary.hubs:,} hubs; {chosen.report}/report.html")
+        tell(f"{outcome}: {summary.rows:,} rows of {summary.hubs:,} hubs; {chosen.report}/report.html")
     return summary.exit_code
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hubauth.cli.problems import REFUSED, CommandError
+from hubauth.cli.terminal import tell
 from hubauth.oracle.vectors import AnyCase, Case, Mismatch, decisions, dialects_of, run_case
 from hubauth.oracle.vectors_files import FOLDER, VectorError, archive_of, folder_files, load_cases
 from hubauth.specification import rules
@@ -88,10 +89,10 @@ def list_cases(chosen: argparse.Namespace) -> int:
     """``hubauth vectors list``."""
     cases = _chosen_cases(chosen)
     if chosen.json:
-        print(msgspec.json.encode([_described(case) for case in cases]).decode())
+        tell(msgspec.json.encode([_described(case) for case in cases]).decode())
     else:
         for case in cases:
-            print(case.id)
+            tell(case.id)
     return 0
 
 
@@ -109,21 +110,21 @@ def run_cases(chosen: argparse.Namespace) -> int:
         plain = [
             {name: getattr(one, name) for name in ("case", "at", "what", "rules", "expected", "seen")} for one in found
         ]
-        print(msgspec.json.encode({"cases": len(cases), "steps": steps, "mismatches": plain}).decode())
+        tell(msgspec.json.encode({"cases": len(cases), "steps": steps, "mismatches": plain}).decode())
     else:
         for mismatch in found:
             _show(mismatch)
-        print(f"{len(cases)} cases, {steps} steps, {len(found)} mismatches")
+        tell(f"{len(cases)} cases, {steps} steps, {len(found)} mismatches")
     return REFUSED if found else 0
 
 
 def _show(mismatch: Mismatch) -> None:
-    print(f"{mismatch.case}, step {mismatch.at}: {mismatch.what} differ")
+    tell(f"{mismatch.case}, step {mismatch.at}: {mismatch.what} differ")
     for rule in mismatch.rules:
         known = rules().get(rule)
-        print(f"  {rule}: {known.text if known is not None else 'not in the catalogue'}")
-    print(f"  expected: {_short(mismatch.expected)}")
-    print(f"  seen:     {_short(mismatch.seen)}")
+        tell(f"  {rule}: {known.text if known is not None else 'not in the catalogue'}")
+    tell(f"  expected: {_short(mismatch.expected)}")
+    tell(f"  seen:     {_short(mismatch.seen)}")
 
 
 def _short(value: object) -> str:
@@ -147,7 +148,7 @@ def export_cases(chosen: argparse.Namespace) -> int:
         raise CommandError(f"cannot write {chosen.file}: {problem.strerror}") from None
     digest = hashlib.sha256(content).hexdigest()
     if chosen.json:
-        print(msgspec.json.encode({"file": str(chosen.file), "files": len(files), "sha256": digest}).decode())
+        tell(msgspec.json.encode({"file": str(chosen.file), "files": len(files), "sha256": digest}).decode())
     else:
-        print(f"wrote {chosen.file}: {len(files)} files, {len(content)} bytes\nsha256 {digest}")
+        tell(f"wrote {chosen.file}: {len(files)} files, {len(content)} bytes", f"sha256 {digest}")
     return 0

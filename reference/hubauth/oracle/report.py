@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from hubauth.oracle.conform.results import LEVELS, Result
 from hubauth.oracle.conform.run import Judgement
+from hubauth.report.escape import visible
 
 _NEEDS_WORDS = ("fail", "fixed", "error", "info")
 
@@ -17,7 +18,7 @@ def table(judgement: Judgement, *, verbose: bool = False) -> str:
         lines.append(f"random: {judgement.sequences} sequences, {judgement.steps} steps")
     if judgement.trouble:
         lines.append(f"random: broken off: {judgement.trouble}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _rows(results: Sequence[Result], verbose: bool) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """The result of a conformance run as one HTML file: no network, no other file, readable on a phone."""
 
 from collections.abc import Iterator
-from html import escape
 
 from hubauth.oracle.conform.record import HUB
 from hubauth.oracle.conform.results import LEVELS, Result
 from hubauth.oracle.report_diagram import diagram
 from hubauth.oracle.report_style import SCRIPT, STYLE
 from hubauth.oracle.report_summary import Summary
+from hubauth.report.escape import markup
 
 _ORDER = ("fail", "fixed", "error", "known", "blocked", "info", "pass", "skipped")
 _WORDS = {
@@ -23,7 +23,7 @@ def page(summary: Summary) -> str:
         [
             "<!doctype html><html lang=en><head><meta charset=utf-8>",
             '<meta name=viewport content="width=device-width, initial-scale=1">',
-            f"<title>{escape(summary.hub)} {summary.outcome}</title><style>{STYLE}</style></head><body><main>",
+            f"<title>{markup(summary.hub)} {summary.outcome}</title><style>{STYLE}</style></head><body><main>",
             *_head(summary),
             *_filters(summary),
             *(_case(result) for result in sorted(summary.results, key=lambda one: _ORDER.index(one.verdict))),
@@ -33,7 +33,7 @@ def page(summary: Summary) -> str:
 
 
 def _head(summary: Summary) -> Iterator[str]:
-    yield f"<h1>{escape(summary.hub)} <span class='outcome {summary.outcome}'>{_WORDS[summary.outcome]}</span></h1>"
+    yield f"<h1>{markup(summary.hub)} <span class='outcome {summary.outcome}'>{_WORDS[summary.outcome]}</span></h1>"
     facts = {
         "profile": summary.profile or "none given",
         "dialect": summary.dialect,
@@ -42,7 +42,7 @@ def _head(summary: Summary) -> Iterator[str]:
     }
     yield (
         "<dl>"
-        + "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+        + "".join(f"<div><dt>{name}</dt><dd>{markup(value)}</dd></div>" for name, value in facts.items())
         + "</dl>"
     )
     yield "<div class=wide><table class=sums><thead><tr><th>level</th>"
@@ -69,14 +69,14 @@ def _filters(summary: Summary) -> Iterator[str]:
 def _case(result: Result) -> str:
     hidden = " hidden" if result.verdict == "skipped" else ""
     head = (
-        f"<span class='badge {result.verdict}'>{result.verdict}</span> <b>{escape(result.id)}</b> "
-        f"<span class=level>{result.level} v{result.header}</span> <span class=title>{escape(result.title)}</span>"
+        f"<span class='badge {result.verdict}'>{result.verdict}</span> <b>{markup(result.id)}</b> "
+        f"<span class=level>{result.level} v{result.header}</span> <span class=title>{markup(result.title)}</span>"
     )
-    identity = escape(f"{result.id}-v{result.header}", quote=True)
+    identity = markup(f"{result.id}-v{result.header}")
     return "".join(
         [
             f"<details class=case id='{identity}' data-verdict={result.verdict}{hidden}><summary>{head}</summary>",
-            f"<blockquote><b>{result.rule}</b> {escape(result.text)}</blockquote>",
+            f"<blockquote><b>{result.rule}</b> {markup(result.text)}</blockquote>",
             *_body(result),
             "</details>",
         ]
@@ -85,21 +85,21 @@ def _case(result: Result) -> str:
 
 def _body(result: Result) -> Iterator[str]:
     if result.reason:
-        yield f"<p class=reason>{escape(result.reason)}</p>"
+        yield f"<p class=reason>{markup(result.reason)}</p>"
     for finding in result.findings:
-        where = f" <small>in {escape(finding.case)}</small>" if finding.case else ""
+        where = f" <small>in {markup(finding.case)}</small>" if finding.case else ""
         rule = f" <small>{finding.rule}</small>" if finding.rule != result.rule else ""
-        yield f"<section class=finding><h3>{escape(finding.what)}{where}{rule}</h3>"
-        yield f"<dl class=pair><dt>expected</dt><dd><code>{escape(finding.expected)}</code></dd>"
-        yield f"<dt>seen</dt><dd><code class=seen>{escape(finding.seen)}</code></dd></dl></section>"
+        yield f"<section class=finding><h3>{markup(finding.what)}{where}{rule}</h3>"
+        yield f"<dl class=pair><dt>expected</dt><dd><code>{markup(finding.expected)}</code></dd>"
+        yield f"<dt>seen</dt><dd><code class=seen>{markup(finding.seen)}</code></dd></dl></section>"
     if result.exchange:
         yield f"<div class=wide>{diagram(result.exchange, HUB)}</div>"
     if result.exchange and result.verdict != "pass":
         yield "<details class=raw><summary>frames</summary><ol>"
         for one in result.exchange:
             kind = " class=wrong" if one.wrong else ""
-            who = f"{escape(one.sender)} → {escape(one.receiver)}"
-            yield f"<li{kind}>{who} <code>{escape(one.detail or one.label)}</code></li>"
+            who = f"{markup(one.sender)} → {markup(one.receiver)}"
+            yield f"<li{kind}>{who} <code>{markup(one.detail or one.label)}</code></li>"
         yield "</ol></details>"
     if result.command:
-        yield f"<p>Again: <code class=command>{escape(result.command)}</code></p>"
+        yield f"<p>Again: <code class=command>{markup(result.command)}</code></p>"

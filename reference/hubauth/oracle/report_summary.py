@@ -10,6 +10,7 @@ from msgspec import Struct
 from hubauth.oracle.conform.results import FAILED, LEVELS, VIOLATIONS, Result, exit_code
 from hubauth.oracle.conform.run import Judgement
 from hubauth.oracle.conform.subject import Subject
+from hubauth.report.escape import visible, visible_lines
 
 FORMAT = "hubauth-conform/1"
 SCHEMA_NAME = "summary.schema.json"
@@ -69,7 +70,7 @@ def summarize(judgement: Judgement, subject: Subject, seed: int = 0) -> Summary:
 
 def summary_json(summary: Summary) -> bytes:
     """``summary.json``."""
-    return msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"
+    return visible_lines(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode()).encode() + b"\n"
 
 
 def summary_schema() -> bytes:
@@ -81,7 +82,7 @@ def summary_schema() -> bytes:
 
 def junit(results: Sequence[Result], hub: str) -> bytes:
     """``junit.xml``: one suite per header version, one test per case."""
-    suites = ElementTree.Element("testsuites", name=f"hubauth conform {hub}")
+    suites = ElementTree.Element("testsuites", name=visible(f"hubauth conform {hub}"))
     for header in sorted({result.header for result in results}):
         of_header = [result for result in results if result.header == header]
         suite = ElementTree.SubElement(
@@ -105,18 +106,14 @@ def _testcase(suite: ElementTree.Element, result: Result) -> None:
     attributes = {"classname": f"{family}.{result.level}", "name": result.id, "time": f"{result.seconds:.3f}"}
     case = ElementTree.SubElement(suite, "testcase", attributes)
     if result.verdict in VIOLATIONS:
-        failure = ElementTree.SubElement(case, "failure", message=result.reason or result.title, type=result.rule)
-        failure.text = _printable("\n".join([result.text, *_findings(result), result.command]))
+        message = visible(result.reason or result.title)
+        failure = ElementTree.SubElement(case, "failure", message=message, type=result.rule)
+        failure.text = "\n".join(map(visible, [result.text, *_findings(result), result.command]))
     elif result.verdict == "error":
-        ElementTree.SubElement(case, "error", message=_printable(result.reason))
+        ElementTree.SubElement(case, "error", message=visible(result.reason))
     elif result.verdict in ("skipped", "blocked", "known"):
-        ElementTree.SubElement(case, "skipped", message=result.reason or "known to fail")
+        ElementTree.SubElement(case, "skipped", message=visible(result.reason or "known to fail"))
 
 
 def _findings(result: Result) -> list[str]:
     return [f"{one.what}: expected {one.expected}, seen {one.seen}" for one in result.findings]
-
-
-def _printable(text: str) -> str:
-    """Without the characters that XML cannot hold."""
-    return "".join(one if one >= " " or one in "\n\t" else "\ufffd" for one in text)

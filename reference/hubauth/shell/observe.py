@@ -17,6 +17,8 @@ from hubauth.core.inputs import Input, Received
 from hubauth.core.messages import Answer
 from hubauth.core.outputs import Note, NoteKind, Output, Send
 from hubauth.core.transition import Step
+from hubauth.report.conceal import conceal
+from hubauth.report.escape import visible, visible_lines
 from hubauth.shell.settings import LogTable
 
 LOGGER = logging.getLogger("hubauth")
@@ -33,14 +35,18 @@ class TextFormatter(logging.Formatter):
         values = getattr(record, _FIELDS, {})
         said = [f"{key}={_shown(value)}" for key, value in values.items()]
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
-        line = " ".join([stamp, record.levelname.lower(), record.getMessage(), *said])
-        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+        line = visible(" ".join([stamp, record.levelname.lower(), conceal(record.getMessage()), *said]))
+        return line if record.exc_info is None else f"{line}\n{_traceback(self, record.exc_info)}"
 
 
 def _shown(value: Any) -> str:
-    text = str(value)
+    text = conceal(str(value))
     plain = text.isascii() and text.isprintable() and text and not any(mark in text for mark in ' "=')
     return text if plain else json.dumps(text)
+
+
+def _traceback(formatter: logging.Formatter, problem: Any) -> str:
+    return visible_lines(conceal(formatter.formatException(problem)))
 
 
 class JsonFormatter(logging.Formatter):
@@ -50,12 +56,16 @@ class JsonFormatter(logging.Formatter):
         line = {
             "time": round(record.created, 3),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
-            **getattr(record, _FIELDS, {}),
+            "event": conceal(record.getMessage()),
+            **{key: _plain(value) for key, value in getattr(record, _FIELDS, {}).items()},
         }
         if record.exc_info is not None:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = _traceback(self, record.exc_info)
         return json.dumps(line)
+
+
+def _plain(value: Any) -> Any:
+    return conceal(value) if isinstance(value, str) else value
 
 
 def set_up_logging(table: LogTable, stream: TextIO | None = None) -> None:

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from hubauth.report.conceal import conceal
 from hubauth.spark import spanning
 from hubauth.spark.replaying import OPENED, RULE, SETTLED
 from hubauth.spark.results import SHOWN, Check, Finding, HubResult, worst
@@ -63,7 +64,7 @@ class Between:
         table = [(trace, rule, steps) for (trace, rule), steps in coverage.items()]
         covered = small_table(spark, table, "trace string, rule string, steps long")
         covered.write.mode("overwrite").parquet(join(report, "coverage"))
-        found = [Finding(**{**row.asDict(), "outcome": Outcome(row.outcome)}) for row in shown]
+        found = [_finding(row.asDict()) for row in shown]
         in_order = sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub))
         return in_order, _checks(times, looked_at + of_check), coverage
 
@@ -90,6 +91,11 @@ class Between:
                 if row.kind in kinds and not (check == spanning.REVOKED_STAYS_OUT and row.trace in self.excluded):
                     of_check[check] += row.sound
         return of_check, coverage
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    texts = {name: conceal(row[name]) for name in ("expected", "seen", "missing")}
+    return Finding(**{**row, **texts, "outcome": Outcome(row["outcome"])})
 
 
 def _several(pairs: set[tuple[str, str]]) -> set[str]:

@@ -1,9 +1,10 @@
 """Charts as SVG text: bars, nothing else, in the colours of the page they stand in."""
 
 from collections.abc import Sequence
-from html import escape
 
 from attrs import frozen
+
+from hubauth.report.escape import markup
 
 _ROW, _LABEL, _WIDTH, _VALUE = 22, 190, 420, 120
 
@@ -22,10 +23,10 @@ def bars(title: str, lines: Sequence[Bar]) -> str:
     largest = max((sum(size for size, _ in line.parts) for line in lines), default=0) or 1
     height = _ROW * len(lines) + 4
     total = _LABEL + _WIDTH + _VALUE
-    drawn = [f'<svg viewBox="0 0 {total} {height}" role="img" aria-label="{escape(title)}" class="bars">']
+    drawn = [f'<svg viewBox="0 0 {total} {height}" role="img" aria-label="{markup(title)}" class="bars">']
     for row, line in enumerate(lines):
         top = row * _ROW
-        drawn.append(f'<text x="{_LABEL - 8}" y="{top + 15}" text-anchor="end">{escape(_short(line.label))}</text>')
+        drawn.append(f'<text x="{_LABEL - 8}" y="{top + 15}" text-anchor="end">{markup(_short(line.label))}</text>')
         left = float(_LABEL)
         for size, colour in line.parts:
             width = _WIDTH * size / largest
@@ -34,7 +35,7 @@ def bars(title: str, lines: Sequence[Bar]) -> str:
                     f'<rect x="{left:.1f}" y="{top + 3}" width="{max(width, 1):.1f}" height="16" class="{colour}"/>'
                 )
             left += width
-        drawn.append(f'<text x="{left + 6:.1f}" y="{top + 15}" class="note">{escape(line.note)}</text>')
+        drawn.append(f'<text x="{left + 6:.1f}" y="{top + 15}" class="note">{markup(line.note)}</text>')
     return "\n".join([*drawn, "</svg>"])
 
 

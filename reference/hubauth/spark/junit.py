@@ -2,12 +2,11 @@
 
 from xml.etree import ElementTree
 
+from hubauth.report.escape import visible
 from hubauth.spark.results import Finding, HubResult, Summary
 from hubauth.trace.verdicts import Outcome
 
 _TAGS = {Outcome.VIOLATES: "failure", Outcome.CANNOT_TELL: "error"}
-_CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535, *range(55296, 57344)), "�")
-"""What XML cannot hold."""
 
 
 def junit(summary: Summary, hubs: tuple[HubResult, ...]) -> str:
@@ -29,7 +28,7 @@ def junit(summary: Summary, hubs: tuple[HubResult, ...]) -> str:
             why = "\n".join(map(_why, findings))
             cases.append(_case(trace, check.name, outcome, first.rule if first is not None else "", why))
         counts = {tag: str(sum(case.find(tag) is not None for case in cases)) for tag in _TAGS.values()}
-        attributes = {"name": _text(trace), "tests": str(len(cases)), "failures": counts["failure"]}
+        attributes = {"name": visible(trace), "tests": str(len(cases)), "failures": counts["failure"]}
         suite = ElementTree.SubElement(root, "testsuite", {**attributes, "errors": counts["error"]})
         suite.extend(cases)
     ElementTree.indent(root)
@@ -37,18 +36,14 @@ def junit(summary: Summary, hubs: tuple[HubResult, ...]) -> str:
 
 
 def _case(trace: str, name: str, outcome: Outcome, rule: str, why: str) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=_text(trace), name=_text(name))
+    case = ElementTree.Element("testcase", classname=visible(trace), name=visible(name))
     if outcome is not Outcome.CONFORMS:
-        said = ElementTree.SubElement(case, _TAGS[outcome], type=rule, message=_text(why.partition("\n")[0]))
-        said.text = _text(why)
+        said = ElementTree.SubElement(case, _TAGS[outcome], type=rule, message=why.partition("\n")[0])
+        said.text = why
     return case
 
 
 def _why(result: HubResult | Finding) -> str:
     at = f"row {result.sequence} of {result.hub}" if result.sequence is not None else result.hub
     parts = [("expected", result.expected), ("seen", result.seen), ("missing", result.missing)]
-    return f"{result.rule} at {at}\n" + "\n".join(f"{name}: {value}" for name, value in parts if value)
-
-
-def _text(text: str) -> str:
-    return text.translate(_CONTROL)
+    return "\n".join(map(visible, [f"{result.rule} at {at}", *(f"{name}: {value}" for name, value in parts if value)]))

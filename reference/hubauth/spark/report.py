@@ -1,8 +1,7 @@
 """``report.html``: one file for people, with everything in it that a browser needs."""
 
-from html import escape
-
 from hubauth import __version__
+from hubauth.report.escape import markup
 from hubauth.spark.charts import Bar, bars
 from hubauth.spark.results import Finding, HubResult, Summary
 from hubauth.specification import rules
@@ -37,9 +36,9 @@ def html(summary: Summary, drawings: dict[tuple[str, str], str]) -> str:
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         f"<title>hubauth: {word}</title><style>{_STYLE}</style></head><body>",
-        f'<h1>{escape(summary.path)} <span class="{summary.outcome.value}">{word}</span></h1>',
+        f'<h1>{markup(summary.path)} <span class="{summary.outcome.value}">{word}</span></h1>',
         f"<p>{summary.rows:,} rows of {summary.hubs:,} hubs in {len(summary.traces):,} traces, replayed as "
-        f"{summary.segments:,} segments on <code>{escape(summary.master)}</code> in {summary.seconds:,.1f} s; "
+        f"{summary.segments:,} segments on <code>{markup(summary.master)}</code> in {summary.seconds:,.1f} s; "
         f"{summary.rows_per_second:,} rows/s of the replay itself.</p>",
         *_unreadable(summary),
         "<h2>Hubs</h2>",
@@ -56,7 +55,7 @@ def html(summary: Summary, drawings: dict[tuple[str, str], str]) -> str:
         "A rule that decided nothing was not tested by these traces.</p>",
         bars("Rules exercised by family", _families(summary)),
         *_coverage(summary),
-        f"<p>hubauth {escape(__version__)}. Tables with all results stand beside this file.</p></body></html>",
+        f"<p>hubauth {markup(__version__)}. Tables with all results stand beside this file.</p></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
 
@@ -75,7 +74,7 @@ def worst_hubs(hubs: tuple[HubResult, ...]) -> list[HubResult]:
 def _unreadable(summary: Summary) -> list[str]:
     if not summary.unreadable:
         return []
-    items = [f"<li><code>{escape(line)}</code></li>" for line in summary.unreadable[:_LISTED]]
+    items = [f"<li><code>{markup(line)}</code></li>" for line in summary.unreadable[:_LISTED]]
     more = _more(len(summary.unreadable) - _LISTED, "files", "")
     return ['<h2 class="cannot_tell">Cannot be read</h2><ul>', *items, "</ul>", more]
 
@@ -92,9 +91,9 @@ def _not_conforming(summary: Summary, drawings: dict[tuple[str, str], str]) -> l
     for hub in summary.not_conforming[:_LISTED]:
         at = f", row {hub.sequence}" if hub.sequence is not None else ""
         parts += [
-            f'<h3><span class="{hub.outcome.value}">{_WORDS[hub.outcome]}</span> {escape(hub.trace)} / '
-            f"{escape(hub.hub)}{at}: {escape(hub.rule)}</h3>",
-            f"<p>{escape(hub.text)}</p>",
+            f'<h3><span class="{hub.outcome.value}">{_WORDS[hub.outcome]}</span> {markup(hub.trace)} / '
+            f"{markup(hub.hub)}{at}: {markup(hub.rule)}</h3>",
+            f"<p>{markup(hub.text)}</p>",
             _why(hub),
         ]
         drawing = drawings.get((hub.trace, hub.hub))
@@ -105,7 +104,7 @@ def _not_conforming(summary: Summary, drawings: dict[tuple[str, str], str]) -> l
 
 def _why(result: HubResult | Finding) -> str:
     lines = [("expected", result.expected), ("seen", result.seen), ("missing", result.missing)]
-    return "<pre>" + "\n".join(f"{name:<9}{escape(value)}" for name, value in lines if value) + "</pre>"
+    return "<pre>" + "\n".join(f"{name:<9}{markup(value)}" for name, value in lines if value) + "</pre>"
 
 
 def _checks(summary: Summary) -> list[str]:
@@ -113,7 +112,7 @@ def _checks(summary: Summary) -> list[str]:
     for check in summary.checks:
         said = _WORDS[check.outcome] if check.looked_at else "nothing to look at"
         rows.append(
-            f"<tr><td>{check.name}</td><td>{escape(check.text)}</td><td class='number'>{check.looked_at:,}</td>"
+            f"<tr><td>{check.name}</td><td>{markup(check.text)}</td><td class='number'>{check.looked_at:,}</td>"
             f"<td class='number'>{check.findings:,}</td><td class='{check.outcome.value}'>{said}</td></tr>"
         )
     head = "<tr><th>check</th><th></th><th class='number'>looked at</th><th class='number'>findings</th><th></th></tr>"
@@ -126,8 +125,8 @@ def _findings(findings: tuple[Finding, ...]) -> list[str]:
         at = f", row {finding.sequence}" if finding.sequence is not None else ""
         parts += [
             f'<h3><span class="{finding.outcome.value}">{finding.check}</span> '
-            f"{escape(finding.trace)} / {escape(finding.hub)}{at}</h3>",
-            f"<p>{escape(finding.rule)}: {escape(rule_text(finding.rule))}</p>",
+            f"{markup(finding.trace)} / {markup(finding.hub)}{at}</h3>",
+            f"<p>{markup(finding.rule)}: {markup(rule_text(finding.rule))}</p>",
             _why(finding),
         ]
     return [*parts, _more(len(findings) - _LISTED, "findings", "the table findings")]
@@ -153,7 +152,7 @@ def _families(summary: Summary) -> list[Bar]:
 
 def _coverage(summary: Summary) -> list[str]:
     rows = [
-        f"<tr><td>{rule}</td><td>{escape(rule_text(rule))}</td><td class='number'>{steps:,}</td></tr>"
+        f"<tr><td>{rule}</td><td>{markup(rule_text(rule))}</td><td class='number'>{steps:,}</td></tr>"
         for rule, steps in summary.coverage.items()
     ]
     missing = " ".join(summary.not_covered)
@@ -161,7 +160,7 @@ def _coverage(summary: Summary) -> list[str]:
         "<details><summary>Every rule that decided, and in how many steps</summary><table>",
         *rows,
         "</table></details>",
-        f"<details><summary>Rules that decided nothing</summary><p>{escape(missing)}</p></details>",
+        f"<details><summary>Rules that decided nothing</summary><p>{markup(missing)}</p></details>",
     ]
 
 

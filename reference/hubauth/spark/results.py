@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from hubauth.report.escape import visible_lines
 from hubauth.spark.rows import Problem
 from hubauth.trace.verdicts import Outcome, rule_text
 
@@ -186,7 +187,7 @@ def with_problems(hubs: list[HubResult], problems: list[Problem]) -> list[HubRes
 
 def encode_summary(summary: Summary) -> str:
     """``summary.json``."""
-    return msgspec.json.format(msgspec.json.encode(summary), indent=2).decode() + "\n"
+    return visible_lines(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode()) + "\n"
 
 
 def summary_schema() -> str:

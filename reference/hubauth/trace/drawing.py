@@ -1,8 +1,10 @@
 """Sequence diagrams: who said what to whom, as text and as SVG."""
 
-from html import escape
+from collections.abc import Iterable
 
 from attrs import field, frozen
+
+from hubauth.report.escape import markup, visible
 
 _GAP = 4
 _COLUMN = 190
@@ -17,7 +19,7 @@ class Arrow:
 
     start: int
     end: int
-    label: str
+    label: str = field(converter=visible)
     margin: str = ""
     """What stands at the side: a number, a time."""
     wrong: bool = False
@@ -31,14 +33,18 @@ class Mark:
     """Something that happens at one participant."""
 
     at: int
-    label: str
+    label: str = field(converter=visible)
     margin: str = ""
     wrong: bool = False
 
 
+def _all_visible(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(visible, names))
+
+
 @frozen
 class Diagram:
-    participants: tuple[str, ...]
+    participants: tuple[str, ...] = field(converter=_all_visible)
     steps: tuple[Arrow | Mark, ...] = field(default=())
 
 
@@ -90,14 +96,14 @@ def to_svg(diagram: Diagram) -> str:
     height = _TOP + _ROW * (len(diagram.steps) + 1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img">',
-        f"<title>{escape(' - '.join(diagram.participants))}</title>",
+        f"<title>{markup(' - '.join(diagram.participants))}</title>",
         _STYLE,
     ]
     for place, name in enumerate(diagram.participants):
         x = _x(place, column)
         parts.append(f'<line class="life" x1="{x}" y1="{_TOP - 18}" x2="{x}" y2="{height - 10}"/>')
         parts.append(f'<rect class="head" x="{x - 75}" y="14" width="150" height="30" rx="6"/>')
-        parts.append(f'<text class="name" x="{x}" y="34">{escape(name)}</text>')
+        parts.append(f'<text class="name" x="{x}" y="34">{markup(name)}</text>')
     for number, step in enumerate(diagram.steps):
         parts += _svg_step(step, _TOP + _ROW * number + 14, column)
     return "\n".join([*parts, "</svg>"]) + "\n"
@@ -109,17 +115,17 @@ def _x(place: int, column: int) -> int:
 
 def _svg_step(step: Arrow | Mark, y: int, column: int) -> list[str]:
     kind = ("wrong" if step.wrong else "") + (" absent" if isinstance(step, Arrow) and step.absent else "")
-    parts = [f'<g class="step {kind.strip()}">', f'<text class="margin" x="8" y="{y + 4}">{escape(step.margin)}</text>']
+    parts = [f'<g class="step {kind.strip()}">', f'<text class="margin" x="8" y="{y + 4}">{markup(step.margin)}</text>']
     if isinstance(step, Mark):
         x = _x(step.at, column)
         parts.append(f'<circle cx="{x}" cy="{y}" r="4"/>')
-        parts.append(f'<text class="note" x="{x + 10}" y="{y + 4}">{escape(step.label)}</text>')
+        parts.append(f'<text class="note" x="{x + 10}" y="{y + 4}">{markup(step.label)}</text>')
     else:
         start, end = _x(step.start, column), _x(step.end, column)
         tip = 8 if end < start else -8
         parts.append(f'<line class="arrow" x1="{start}" y1="{y}" x2="{end}" y2="{y}"/>')
         parts.append(f'<path d="M{end},{y} l{tip},-4 l0,8 z"/>')
-        parts.append(f'<text class="label" x="{(start + end) // 2}" y="{y - 5}">{escape(step.label)}</text>')
+        parts.append(f'<text class="label" x="{(start + end) // 2}" y="{y - 5}">{markup(step.label)}</text>')
     return [*parts, "</g>"]
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from hubauth import private
+from hubauth.report.conceal import conceal
 from hubauth.trace.events import VERSION, Checkpoint, Event, Kind, TraceError
 
 Name: TypeAlias = Annotated[str, Meta(description="A name.")]
@@ -108,7 +110,7 @@ def decode_event(encoded: bytes) -> Event:
     try:
         line = _decode_line(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise TraceError(str(problem)) from problem
+        raise TraceError(conceal(str(problem))) from problem
     check_version(line.version)
     return Event(
         line.trace,
@@ -159,7 +161,7 @@ def decode_checkpoint(encoded: bytes) -> Checkpoint:
     try:
         line = _decode_checkpoint(encoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise TraceError(str(problem)) from problem
+        raise TraceError(conceal(str(problem))) from problem
     check_version(line.version)
     policy, state = line.policy.encode(), line.state.encode()
     return Checkpoint(line.trace, line.hub, line.sequence, line.digest, policy, state, line.version)
@@ -187,7 +189,7 @@ class EventWriter:
     """A file that grows."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+        self._file = private.create(path)
 
     def write(self, events: Iterable[Event]) -> None:
         self._file.writelines(map(encode_event, events))
@@ -200,7 +202,7 @@ class CheckpointWriter:
     """Likewise for checkpoints."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+        self._file = private.create(path)
 
     def write(self, checkpoints: Iterable[Checkpoint]) -> None:
         self._file.writelines(map(encode_checkpoint, checkpoints))

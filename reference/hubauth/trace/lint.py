@@ -7,6 +7,7 @@ from attrs import define, field, frozen
 
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import MAX_NODE_ID, SUB_PROTO, Malformed
+from hubauth.report.conceal import conceal
 from hubauth.trace import jsonl
 from hubauth.trace.events import OUTPUTS, Event, Kind, Order, TraceError, decode_opening, frame_of, input_of
 from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events
@@ -23,7 +24,7 @@ class Finding:
     """Something to put right (``is_error``), or to know."""
 
     where: str
-    message: str
+    message: str = field(converter=conceal)
     is_error: bool = True
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import astuple
 
+from hubauth import private
 from hubauth.trace.events import Checkpoint, Event, Kind, TraceError
 from hubauth.trace.jsonl import check_version
 
@@ -116,20 +117,23 @@ class EventWriter:
     """A file that grows by a row group with every call."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd")
+        self._file = private.create(path)
+        self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd")
 
     def write(self, events: list[Event]) -> None:
         self._writer.write_batch(batch_of(events))
 
     def close(self) -> None:
         self._writer.close()
+        self._file.close()
 
 
 class CheckpointWriter:
     """Likewise for checkpoints."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, CHECKPOINT_SCHEMA, compression="zstd")
+        self._file = private.create(path)
+        self._writer = pq.ParquetWriter(self._file, CHECKPOINT_SCHEMA, compression="zstd")
 
     def write(self, checkpoints: list[Checkpoint]) -> None:
         columns = [[getattr(row, name) for row in checkpoints] for name in CHECKPOINT_SCHEMA.names]
@@ -138,6 +142,7 @@ class CheckpointWriter:
 
     def close(self) -> None:
         self._writer.close()
+        self._file.close()
 
 
 def _batches(path: Path, rows: int = ROWS) -> Iterator[Any]:

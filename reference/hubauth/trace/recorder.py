@@ -22,6 +22,7 @@ from hubauth.core.model import State
 from hubauth.core.policy import Policy
 from hubauth.trace.events import Kind, Opening, Order, encode_command, encode_opening
 from hubauth.trace.policies import encode_policy, form_of
+from hubauth.trace.redact import Redactor
 from hubauth.trace.rows import Recording, RowWriter
 from hubauth.wire.framing import RawFrame
 from hubauth.wire.header import Refused, Version, decode_v1, decode_v2
@@ -79,10 +80,13 @@ class Recorder:
             case TimerFired(timer):
                 rows.add(Kind.TIMER, now, msg_id=timer)
             case OperatorRevoke():
-                command = happened if redactor is None else redactor.command(happened)
+                if redactor is not None:
+                    redactor.know(happened.revoke.credential)
+                command = happened if redactor is None else redactor.value(happened)
                 rows.add(Kind.OPERATOR, now, payload=encode_command(command))
             case OperatorInvalidate():
-                rows.add(Kind.OPERATOR, now, payload=encode_command(happened))
+                command = happened if redactor is None else redactor.value(happened)
+                rows.add(Kind.OPERATOR, now, payload=encode_command(command))
             case PolicyChanged(policy):
                 shown = policy if redactor is None else redactor.policy(policy)
                 rows.add(Kind.POLICY, now, payload=encode_policy(shown))
@@ -116,13 +120,13 @@ class Recorder:
         if self._checkpointing is not None and not self._checkpointing.done():
             return
         self._checkpointed = self._rows.sequence
-        self._checkpointing = self._thread.submit(self._keep, self._rows.sequence, policy, state)
+        # Not the hub's own redactor: its memory belongs to the other thread.
+        redactor = self._redactor.alone() if self._redactor is not None else None
+        self._checkpointing = self._thread.submit(self._keep, self._rows.sequence, policy, state, redactor)
         self._rows.add(Kind.CHECKPOINT, _now())
 
-    def _keep(self, sequence: int, policy: Policy, state: State) -> None:
-        if self._redactor is not None:
-            # Not the hub's own redactor: its memory belongs to the other thread.
-            redactor = self._redactor.alone()
+    def _keep(self, sequence: int, policy: Policy, state: State, redactor: Redactor | None) -> None:
+        if redactor is not None:
             policy, state = redactor.policy(policy), redactor.state(state)
         self._rows.keep(sequence, policy, digest_of(state).hex(), encode_state(state))
 

@@ -1,7 +1,6 @@
 """Writing the rows of one hub: numbered, redacted, a batch at a time, one file per run."""
 
 import logging
-import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -12,7 +11,9 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from hubauth.core.inputs import Link
+from hubauth import private
+from hubauth.core.inputs import PARENT, Link
+from hubauth.core.messages import Major
 from hubauth.core.policy import Policy
 from hubauth.trace import jsonl
 from hubauth.trace.events import Checkpoint, Event, Kind, TraceError, decode_opening
@@ -22,7 +23,6 @@ from hubauth.trace.storage import CHECKPOINTS, EVENTS
 from hubauth.wire.header import Header, Version
 
 LOGGER = logging.getLogger("hubauth")
-_FILE_MODE = 0o600
 
 
 @frozen
@@ -46,14 +46,14 @@ class Recording:
 def _key_in(path: Path) -> bytes:
     """The key in a file; a new one if there is no such file yet."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        private.write(path, secrets.token_hex(KEY_BYTES).encode() + b"\n")
     except FileExistsError:
         pass
     except OSError as problem:
         raise TraceError(f"cannot write {path}: {problem.strerror}") from problem
-    else:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(KEY_BYTES) + "\n")
+    shared = private.why_not_private(path)
+    if shared:
+        LOGGER.warning("%s", shared)
     try:
         text = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as problem:
@@ -109,7 +109,8 @@ class RowWriter:
         self, kind: Kind, time: int, link: Link, connection: str, header: Header, version: Version, payload: bytes
     ) -> None:
         if self.redactor is not None:
-            payload = self.redactor.payload(header.sub_proto, header.flags, payload)
+            tells = header.major is Major.OK_RESP and (kind is Kind.FRAME_OUT or link == PARENT)
+            payload = self.redactor.payload(header.sub_proto, header.flags, payload, tells=tells)
         event = Event(
             self._trace,
             self._hub,
@@ -178,8 +179,8 @@ class RowWriter:
 
 
 def _create(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE), "wb")
+    private.make_directory(path.parent)
+    return private.create(path)
 
 
 def _next_run(directory: Path, hub: str, tokens: str) -> tuple[int, str, int]:

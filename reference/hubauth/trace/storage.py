@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
+from hubauth import private
 from hubauth.trace import jsonl
 from hubauth.trace.events import Checkpoint, Event, TraceError
 
@@ -71,7 +72,7 @@ class TraceWriter:
         self._writer: Any = None
         try:
             for name in (EVENTS, CHECKPOINTS):
-                (directory / name).mkdir(parents=True)
+                private.make_directory(directory / name, new=True)
             self._checkpoints = self._module.CheckpointWriter(self._path(CHECKPOINTS))
         except FileExistsError as problem:
             raise TraceError(f"{directory} holds a trace already") from problem

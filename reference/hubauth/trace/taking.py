@@ -132,14 +132,14 @@ def _check_issued(
     if "REG-4" not in done.rules or not fresh:
         return None, after, ()
     if not is_well_formed(fresh):
-        return Difference("REG-4", "a credential of 43 characters of base64url", fresh), after, ()
+        return Difference("REG-4", "a credential of 43 characters of base64url", f"one of {len(fresh)}"), after, ()
     issued = next((sent for sent in _answers(done) if sent.credential == fresh), None)
     if issued is None:
         return None, after, ()
     proof = proof_of(fresh)
     if proof in after.issued:
         rule = "REG-9" if "REG-9" in done.rules else "REG-4"
-        return Difference(rule, "a credential that was never issued before", fresh), after, ()
+        return Difference(rule, "a credential that was never issued before", "one that was"), after, ()
     fact = Fact(sequence, FactKind.ISSUED, body.device_id, issued.node_id, proof)
     return None, evolve(after, issued=after.issued.set(proof, True)), (fact,)
 

@@ -4,7 +4,9 @@ from enum import Enum
 from typing import Any
 
 from attrs import field, frozen
+from msgspec.structs import replace
 
+from hubauth.report.conceal import conceal, secrets_in
 from hubauth.specification import rules
 from hubauth.trace.events import Event
 from hubauth.trace.jsonl import encode_event
@@ -46,6 +48,17 @@ class Verdict:
     leads: tuple[Event, ...] = field(default=(), repr=False)
     """The rows that lead there, as far as they have to do with it."""
 
+    def __attrs_post_init__(self) -> None:
+        """A verdict is for people: whatever the trace holds, no credential gets into one."""
+        texts = ("expected", "seen", "missing")
+        rows = [event.payload.decode("latin-1") for event in self.leads]
+        known = set().union(*map(secrets_in, [*rows, *(getattr(self, name) for name in texts)]))
+        for name in texts:
+            object.__setattr__(self, name, conceal(getattr(self, name), known))
+        payloads = [conceal(row, known).encode("latin-1") for row in rows]
+        leads = [replace(event, payload=payload) for event, payload in zip(self.leads, payloads, strict=True)]
+        object.__setattr__(self, "leads", tuple(leads))
+
     @property
     def text(self) -> str:
         """The rule, in words."""
@@ -55,8 +68,8 @@ class Verdict:
         """For JSON."""
         return {
             "outcome": self.outcome.value,
-            "trace": self.trace,
-            "hub": self.hub,
+            "trace": conceal(self.trace),
+            "hub": conceal(self.hub),
             "events": self.events,
             "sequence": self.sequence,
             "rule": self.rule,
@@ -65,7 +78,7 @@ class Verdict:
             "expected": self.expected,
             "seen": self.seen,
             "missing": self.missing,
-            "leads": [encode_event(event).decode().rstrip() for event in self.leads],
+            "leads": [conceal(encode_event(event).decode().rstrip()) for event in self.leads],
         }
 
 

@@ -32,6 +32,8 @@ class _Line:
     to_hub: FrameDecoder = field(factory=lambda: FrameDecoder(None, _LIMITS))
     from_hub: FrameDecoder = field(factory=lambda: FrameDecoder(None, _LIMITS))
     closed: bool = False
+    unreadable: set[bool] = field(factory=set)
+    """Directions (``to_hub``) in which something passed that is no frame."""
 
 
 class Watch:
@@ -57,14 +59,16 @@ class Watch:
         self._add(Kind.LINK_UP, time, link, connection, peer=peer)
 
     def passed(self, key: object, data: bytes, time: int, *, to_hub: bool) -> None:
-        """Bytes went by. What cannot be read as frames is not recorded."""
+        """Bytes went by. What cannot be read as frames is not recorded, which is said once."""
         line = self._lines.get(key)
-        if line is None:
+        if line is None or to_hub in line.unreadable:
             return
         decoder = line.to_hub if to_hub else line.from_hub
         for raw in decoder.feed(data):
             if isinstance(raw, Refused):
-                LOGGER.warning("%s: not recorded any further: %s", line.connection, raw.detail)
+                line.unreadable.add(to_hub)
+                way = "to" if to_hub else "from"
+                LOGGER.warning("%s: %s the hub, not recorded any further: %s", line.connection, way, raw.detail)
                 break
             kind = Kind.FRAME_IN if to_hub else Kind.FRAME_OUT
             version = decoder.version or Version.V1

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from hubauth.cli.demo.story import Say, tell, tell_of_a_revoke
+from hubauth.cli.demo.story import Say, tell_of_a_revoke, tell_of_everything
 from hubauth.cli.demo.tree import DemoFailed, Tree
 from hubauth.cli.problems import CommandError
+from hubauth.cli.terminal import tell, tell_text
 from hubauth.shell.client import ClientError
 
 _TREE = """\
@@ -68,9 +69,9 @@ class _Demo:
         self._begun = time.monotonic()
 
     def run(self) -> int:
-        print(_TREE)
+        tell_text(_TREE)
         self._chapter(1, "Four real hubs, recorded while devices come, move and are revoked")
-        self._play("right", {}, tell)
+        self._play("right", {}, tell_of_everything)
         self._chapter(2, "The same tree, but A answers a revoke without obeying it")
         self._play("wrong", {"A": "hubauth.cli.demo.broken"}, tell_of_a_revoke)
         self._chapter(3, "Both traces, replayed through the same rules on Spark")
@@ -80,7 +81,7 @@ class _Demo:
         self._say(f"{len(summary['coverage'])} rules decided something")
         self._chapter(4, "What gave the broken hub away")
         self._explain()
-        print(f"\nDone in {time.monotonic() - self._begun:.0f} s. Open {self._report / 'report.html'}")
+        tell("", f"Done in {time.monotonic() - self._begun:.0f} s. Open {self._report / 'report.html'}")
         return 0
 
     def _play(self, name: str, modules: dict[str, str], story: Callable[[Tree, Say], Awaitable[None]]) -> None:
@@ -112,7 +113,7 @@ class _Demo:
         subprocess.run([sys.executable, "-m", "hubauth.cli", *explain], check=False)
 
     def _chapter(self, number: int, title: str) -> None:
-        print(f"\n{number}. {title}", flush=True)
+        tell("", f"{number}. {title}")
 
     def _say(self, text: str) -> None:
-        print(f"  {time.monotonic() - self._begun:5.1f} s  {text}", flush=True)
+        tell(f"  {time.monotonic() - self._begun:5.1f} s  {text}")

@@ -52,7 +52,7 @@ class Cast:
         self.say(f"admin revokes {name} at the root" + ("" if answer is None else ": answered by a hub that had it"))
 
 
-async def tell(tree: Tree, say: Say) -> None:
+async def tell_of_everything(tree: Tree, say: Say) -> None:
     """Everything that the protocol has to offer, on a tree whose hubs are right."""
     cast = Cast(tree, say)
     await tree.start_all()

@@ -162,6 +162,11 @@ class Profile(Table, frozen=True):
         """What is provisioned at the hub under test."""
         return self.child_hub + ((self.admin,) if self.admin is not None else ())
 
+    @property
+    def secrets(self) -> set[str]:
+        """The credentials in it."""
+        return {self.hub.credential, *(known.credential for known in self.bindings)} - {""}
+
     def policy(self, node_id: int) -> Policy:
         """The policy under which the core predicts what the hub under test does."""
         choices = self.choices

@@ -5,6 +5,7 @@ from attrs import evolve, frozen
 from hubauth.core.messages import SUB_PROTO
 from hubauth.oracle.conform.compare import describe_seen
 from hubauth.oracle.conform.wire import Seen
+from hubauth.report.conceal import conceal
 
 HUB = "hub"
 """The hub under test, in an exchange."""
@@ -54,4 +55,4 @@ def label_of(seen: Seen) -> str:
     data = said.get("data", said)
     action = str(said.get("action", "answer"))
     facts = [str(data[key]) for key in ("code", "device_id", "node_id") if isinstance(data, dict) and data.get(key)]
-    return " ".join([action, *facts])[:64]
+    return conceal(" ".join([action, *facts]))[:64]

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from hubauth.oracle.conform.session import Failure, explore
 from hubauth.oracle.conform.subject import Subject
 from hubauth.oracle.conform.wire import Unreachable
 from hubauth.oracle.conform.world import World
+from hubauth.report.conceal import conceal, secrets_in
 from hubauth.specification import rules
 from hubauth.wire.header import Version
 
@@ -164,7 +165,8 @@ class Run:
 
     def _vector(self, failure: Failure, result: Result) -> dict[str, bytes]:
         name = f"{result.rule}-random-v{result.header}"
-        comment = f"After the last step {self.subject.host}:{self.subject.port} did something else: {failure.violated}"
+        said = conceal(str(failure.violated), self.subject.profile.secrets)
+        comment = f"After the last step {self.subject.host}:{self.subject.port} did something else: {said}"
         vector = vector_of(failure.world.mirror, name, comment)
         return {} if vector is None else {f"{name}.json": vector}
 
@@ -248,16 +250,23 @@ class Run:
 
 
 def redact(result: Result, profile: Profile) -> Result:
-    """Without the credentials that the profile was given: a report may travel further than a profile."""
-    secrets = {known.credential for known in profile.bindings} | {profile.hub.credential}
-    return msgspec.convert(_without(msgspec.to_builtins(result), sorted(secrets - {""}, key=len)), Result)
+    """Without credentials, given by the profile or issued by the hub: a report may travel further than either."""
+    plain = msgspec.to_builtins(result)
+    secrets = profile.secrets.union(*map(secrets_in, _texts(plain)))
+    return msgspec.convert(_without(plain, secrets), Result)
 
 
-def _without(plain: Any, secrets: Sequence[str]) -> Any:
+def _texts(plain: Any) -> Iterator[str]:
     if isinstance(plain, str):
-        for secret in secrets:
-            plain = plain.replace(secret, "(secret)")
-        return plain
+        yield plain
+    elif isinstance(plain, dict | list | tuple):
+        for value in plain.values() if isinstance(plain, dict) else plain:
+            yield from _texts(value)
+
+
+def _without(plain: Any, secrets: Collection[str]) -> Any:
+    if isinstance(plain, str):
+        return conceal(plain, secrets)
     if isinstance(plain, dict):
         return {name: _without(value, secrets) for name, value in plain.items()}
     return [_without(value, secrets) for value in plain] if isinstance(plain, list | tuple) else plain

@@ -1,0 +1,1 @@
+"""What people get to see: made safe to look at, whoever wrote it."""
