@@ -13,6 +13,8 @@ from hubauth.cli.terminal import tell
 from hubauth.core.policy import Dialect, Policy
 from hubauth.shell.addresses import Address, parse_address
 from hubauth.shell.configuration import load
+from hubauth.shell.observe import set_up_logging
+from hubauth.shell.settings import LogTable
 from hubauth.trace.events import TraceError
 from hubauth.trace.faults import FAULTS
 from hubauth.trace.generate import Blueprint, generate
@@ -119,6 +121,7 @@ def run_tap(chosen: argparse.Namespace) -> int:
 
 
 async def _tap(tap: Tap) -> None:
+    set_up_logging(LogTable())
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

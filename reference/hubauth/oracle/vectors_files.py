@@ -2,7 +2,10 @@
 
 import hashlib
 import io
+import lzma
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +22,11 @@ NOT_CASES = ("index.json", MANIFEST, ".schema.json")
 LARGEST = 64 * 1024 * 1024
 """Bytes that an archive may unpack to."""
 
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, RuntimeError, ValueError, OverflowError, IndexError),
+)
+"""What reading a ZIP archive raises that is not one, or only in part."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -70,7 +78,7 @@ def archived_files(path: Path) -> dict[str, bytes]:
         raise VectorError(f"{path} has no {MANIFEST}") from None
     except OSError as problem:
         raise VectorError(f"cannot read {path}: {problem.strerror or problem}") from None
-    except (zipfile.BadZipFile, msgspec.DecodeError, UnicodeDecodeError, RuntimeError, NotImplementedError) as problem:
+    except (*_DAMAGED, msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise VectorError(f"{path} is no archive of vectors: {problem}") from None
     sums = {name: _sum(content) for name, content in files.items()}
     damaged = sorted(name for name in {*sums, *manifest.files} if sums.get(name) != manifest.files.get(name))

@@ -14,6 +14,8 @@ from hubauth.trace.jsonl import check_version
 
 ROWS = 64 * 1024
 """Rows that are read together."""
+LARGEST_GROUP = 1 << 30
+"""Bytes, unpacked, that a row group may take."""
 
 SCHEMA = pa.schema(
     [
@@ -53,6 +55,8 @@ CHECKPOINT_SCHEMA = pa.schema(
     ]
 )
 
+_DAMAGED = (IndexError, UnicodeDecodeError, pa.ArrowException, MemoryError)
+"""What values raise that are not what their column says."""
 _KINDS = {kind.value: kind for kind in Kind}
 _KIND_AT = SCHEMA.get_field_index("kind")
 _MAJOR_AT = SCHEMA.get_field_index("major")
@@ -69,10 +73,15 @@ def batch_of(events: list[Event]) -> Any:
 def events_of(batch: Any) -> list[Event]:
     """The rows of a record batch with these columns, in any order of columns. Raises TraceError."""
     try:
+        without = [field.name for field in SCHEMA if not field.nullable and batch.column(field.name).null_count]
+        if without:
+            raise TraceError(f"no trace: rows without {without[0]}")
         columns = [_values(batch.column(name)) for name in SCHEMA.names]
         columns[_KIND_AT] = [_KINDS[name] for name in columns[_KIND_AT]]
     except KeyError as problem:
         raise TraceError(f"no trace: column or kind {problem}") from problem
+    except _DAMAGED as problem:
+        raise TraceError(f"no trace: {problem}") from problem
     for version in set(columns[_VERSION_AT]):
         check_version(version)
     if not set(columns[_MAJOR_AT]) <= {0, 1, 2, 3}:
@@ -83,13 +92,14 @@ def events_of(batch: Any) -> list[Event]:
 def _values(column: Any) -> list[Any]:
     """The values of a column: for each type the quickest way to them."""
     values: list[Any]
-    if column.null_count or column.type not in (pa.string(), pa.int64(), pa.int32()):
+    if column.type == pa.string() and not column.null_count:
+        column = column.dictionary_encode()
+    if pa.types.is_dictionary(column.type) and not column.null_count:
+        # What occurs again and again is made once.
+        words = column.dictionary.to_pylist()
+        values = [words[index] for index in _values(column.indices)]
+    elif column.null_count or column.type not in (pa.int64(), pa.int32()):
         values = column.to_pylist()
-    elif column.type == pa.string():
-        # Text that occurs again and again is made once.
-        encoded = column.dictionary_encode()
-        words = encoded.dictionary.to_pylist()
-        values = [words[index] for index in _values(encoded.indices)]
     else:
         numbers = memoryview(column.buffers()[1])
         view = numbers.cast("q") if column.type == pa.int64() else numbers.cast("i")
@@ -99,17 +109,17 @@ def _values(column: Any) -> list[Any]:
 
 def read_events(path: Path) -> Iterator[Event]:
     """The rows of a file, one row group at a time. Raises TraceError."""
-    for batch in _batches(path):
+    for batch in _batches(path, SCHEMA, ROWS):
         yield from events_of(batch)
 
 
 def read_checkpoints(path: Path) -> Iterator[Checkpoint]:
     """Likewise for a file of checkpoints, a few at a time: states are large."""
-    for batch in _batches(path, 16):
+    for batch in _batches(path, CHECKPOINT_SCHEMA, 16):
         try:
-            columns = [batch.column(name).to_pylist() for name in CHECKPOINT_SCHEMA.names]
-        except KeyError as problem:
-            raise TraceError(f"{path}: no checkpoints: column {problem}") from problem
+            columns = [_values(batch.column(name)) for name in CHECKPOINT_SCHEMA.names]
+        except _DAMAGED as problem:
+            raise TraceError(f"{path}: no checkpoints: {problem}") from problem
         yield from map(Checkpoint, *columns)
 
 
@@ -145,9 +155,35 @@ class CheckpointWriter:
         self._file.close()
 
 
-def _batches(path: Path, rows: int = ROWS) -> Iterator[Any]:
+def _batches(path: Path, schema: Any, rows: int) -> Iterator[Any]:
+    """A file's rows, so many at a time. What it says about itself is looked at before any of them is read."""
     try:
         with pq.ParquetFile(path) as file:
+            _check(path, file, schema)
+            metadata = file.metadata
+        # A value that occurs a thousand times is held once.
+        texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
             yield from file.iter_batches(batch_size=rows)
-    except (OSError, pa.ArrowException) as problem:
+    except (OSError, KeyError, *_DAMAGED) as problem:
         raise TraceError(f"{path} is not readable as Parquet: {problem}") from problem
+
+
+def _check(path: Path, file: Any, schema: Any) -> None:
+    """Raises TraceError if a column is not what it should be, or a row group more than this program holds in memory."""
+    for field in schema:
+        at = file.schema_arrow.get_field_index(field.name)
+        found = file.schema_arrow.field(at).type if at >= 0 else None
+        found = found.value_type if found is not None and pa.types.is_dictionary(found) else found
+        if found != field.type:
+            raise TraceError(
+                f"{path}: no trace: column {field.name} should be {field.type} and is {found or 'missing'}"
+            )
+    metadata = file.metadata
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        columns = [group.column(at).total_uncompressed_size for at in range(group.num_columns)]
+        if min(columns, default=0) < 0 or max(sum(columns), group.total_byte_size) > LARGEST_GROUP:
+            raise TraceError(
+                f"{path}: row group {index} unpacks to more than {LARGEST_GROUP} bytes: write smaller ones"
+            )

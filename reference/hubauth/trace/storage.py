@@ -15,7 +15,8 @@ from hubauth.trace.events import Checkpoint, Event, TraceError
 Format: TypeAlias = Literal["jsonl", "parquet"]
 EVENTS, CHECKPOINTS = "events", "checkpoints"
 ROWS = 64 * 1024
-"""Rows that are written together."""
+"""Rows that are written together, unless their payloads are large."""
+_BYTES = 64 * 1024 * 1024
 _SUFFIXES = (".jsonl", ".parquet")
 
 
@@ -65,7 +66,7 @@ class TraceWriter:
         """Raises TraceError if there is something already."""
         self._directory, self._form, self._rows_per_file = directory, form, rows_per_file
         self._module = _module(Path(f"x.{form}"))
-        self._part = self._rows = 0
+        self._part = self._rows = self._bytes = 0
         self._waiting: list[Event] = []
         self.rows = 0
         """Written or about to be."""
@@ -90,8 +91,9 @@ class TraceWriter:
     def event(self, event: Event) -> None:
         """Write a row, sooner or later."""
         self._waiting.append(event)
+        self._bytes += len(event.payload)
         self.rows += 1
-        if len(self._waiting) >= ROWS:
+        if len(self._waiting) >= ROWS or self._bytes >= _BYTES:
             self._write()
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -106,7 +108,7 @@ class TraceWriter:
                 self._writer = self._module.EventWriter(self._path(EVENTS))
             self._writer.write(self._waiting)
             self._rows += len(self._waiting)
-            self._waiting = []
+            self._waiting, self._bytes = [], 0
         if self._rows >= self._rows_per_file:
             self._end_part()
 

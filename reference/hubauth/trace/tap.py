@@ -42,7 +42,9 @@ class Tap:
                 assert task is not None
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-                await self._carry(reader, writer, crossing)
+                # A task that ends as cancelled would be reported as a failure.
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._carry(reader, writer, crossing)
 
             listen = crossing.listen
             self._servers.append(await asyncio.start_server(welcome, *listen))
