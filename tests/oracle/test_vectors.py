@@ -20,7 +20,7 @@ from hubauth.core.policy import Dialect
 from hubauth.core.transition import Transition
 from hubauth.oracle.forms import SendForm
 from hubauth.oracle.vectors import AnyCase, Case, Index, Shown, index_of, run_case
-from hubauth.oracle.vectors_files import FOLDER, load_cases
+from hubauth.oracle.vectors_files import FOLDER, VectorError, archive_of, archived_files, load_cases
 from hubauth.specification import rules
 from hubauth.wire.dialects import CODECS
 from tools.generate import stale_files
@@ -211,3 +211,22 @@ def test_a_state_that_differs_in_silence_is_noticed(some: list[AnyCase], monkeyp
 
 def _forgetful(put: Callable[[Transition, str, Registration], None]) -> Callable[[Transition, str, Registration], None]:
     return lambda transition, device_id, registration: put(transition, device_id, evolve(registration, revoked=False))
+
+
+def test_a_damaged_archive_is_a_message(tmp_path: Path) -> None:
+    """Wherever a byte is wrong: it is said, or it was a byte that means nothing."""
+    content = archive_of({"a.json": b'{"format":1,"cases":[]}' * 20, "b.txt": b"words " * 50})
+    path = tmp_path / "vectors.zip"
+    refused = 0
+    for at in range(len(content)):
+        for wrong in (content[at] ^ 0xFF, content[at] ^ 1):
+            path.write_bytes(content[:at] + bytes([wrong]) + content[at + 1 :])
+            try:
+                archived_files(path)
+            except VectorError as problem:
+                refused += str(path) in str(problem)
+    assert refused > len(content)
+    for end in range(len(content)):
+        path.write_bytes(content[:end])
+        with pytest.raises(VectorError):
+            archived_files(path)
