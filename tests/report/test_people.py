@@ -1,20 +1,28 @@
 """Every command that shows something to people, given names that do harm and traces that hold credentials."""
 
+import io
 import json
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from hubauth.cli.grammar import commands
 from hubauth.cli.main import main, parser
+from hubauth.core.messages import Authenticate, Frame
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.oracle.vectors_files import FOLDER
+from hubauth.shell.observe import say, set_up_logging
+from hubauth.shell.settings import LogTable
 from hubauth.trace.drawing import to_svg
 from hubauth.trace.explain import diagram_of
 from tests.oracle.conform.hubs import describe, in_thread, profile_toml
 from tests.report.hostile import CHOSEN, DRAWN, HOSTILE, assert_harmless, assert_well_formed, rows, write_trace
+from tests.shell.harness import config, run, running
+from tests.shell.raw import peer, register, written
 
 LEAVES = {" ".join(command.path) for command in commands(parser()) if command.parser.get_default("run") is not None}
 ROLE = HOSTILE.translate({ord(mark): None for mark in ",:;"})
@@ -164,3 +172,25 @@ def test_no_command_was_forgotten() -> None:
         first, *others = command.split()[1:]
         assert f'"{first}"' in here, command
         assert not others or f'"{others[0]}"' in here, command
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_log_of_a_hub(form: Literal["text", "json"]) -> None:
+    heard = io.StringIO()
+    set_up_logging(LogTable(level="debug", format=form), heard)
+
+    async def story() -> None:
+        async with running(config()) as hub:
+            for name in (HOSTILE, DRAWN, f"x {DRAWN}"):
+                async with peer(hub.address) as device:
+                    await device.send(register(name) + written(Frame(Authenticate(name, DRAWN), msg_id=2)))
+                    assert len(await device.frames(2)) == 2
+        say(logging.ERROR, HOSTILE, error=ValueError(HOSTILE + DRAWN), said=HOSTILE, other=DRAWN)
+
+    try:
+        run(story())
+    finally:
+        logging.getLogger("hubauth").handlers.clear()
+        logging.getLogger("hubauth").propagate = True
+    assert_harmless(heard.getvalue())
+    assert DRAWN not in heard.getvalue() and "Register" in heard.getvalue()

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -20,6 +22,7 @@ from hubauth.cli import main, validate
 from hubauth.spark import run, session
 from hubauth.spark.progress import Progress
 from hubauth.trace.generate import Blueprint
+from tests.report.hostile import CHOSEN, DRAWN, HOSTILE, assert_harmless, assert_well_formed, write_trace
 from tests.spark.test_java import fake_java
 from tests.spark.traces import write
 
@@ -60,6 +63,27 @@ def test_it_violates_and_says_so_in_json(tmp_path: Path, capsys: pytest.CaptureF
     assert [(hub["rule"], hub["outcome"]) for hub in summary["not_conforming"]] == [("FRAME-12", "violates")]
     page = (tmp_path / "report" / "report.html").read_text()
     assert "FRAME-12" in page and 'class="drawing"' in page
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("credential", [DRAWN, CHOSEN])
+def test_whatever_a_trace_holds_the_report_harms_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], credential: str
+) -> None:
+    write_trace(tmp_path / "t", HOSTILE, credential)
+    report = tmp_path / "report"
+    for form in ([], ["--json"]):
+        assert command(tmp_path / "t", "--report", report, *form) == 1
+        said = capsys.readouterr()
+        assert_harmless(said.out + said.err)
+        assert credential not in said.out
+    for name in ("report.html", "junit.xml", "summary.json"):
+        assert_well_formed(report / name)
+        assert credential not in (report / name).read_text(encoding="utf-8")
+    (hub,) = pq.read_table(report / "hubs").to_pylist()
+    assert hub["leads"] and credential not in str(hub)
+    made = [report, *report.rglob("*")]
+    assert {stat.filemode(path.stat().st_mode) for path in made} <= {"drwx------", "-rw-------"}
 
 
 @pytest.mark.usefixtures("shared")

@@ -12,6 +12,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from hubauth import private
 from hubauth.spark.java import java_home
 from hubauth.spark.ship import zip_package
 from hubauth.spark.storage import brief
@@ -26,6 +27,8 @@ _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     # It would cut every shuffle into a job of its own, planned anew; partitions are counted before.
     "spark.sql.adaptive.enabled": "false",
+    # Hadoop's file systems go by this, not by the umask of a process.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
 }
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -76,7 +79,8 @@ def open_session(master: str, log: Path, settings: Mapping[str, str]) -> Iterato
 def _launch(conf: SparkConf, log: Path) -> Any:
     """A new JVM."""
     os.environ["JAVA_HOME"] = str(java_home())
-    with log.open("ab") as file:
+    # What it puts aside may be as secret as the traces are.
+    with log.open("ab") as file, private.whatever_is_started():
         return launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
 
 
