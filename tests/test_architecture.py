@@ -134,6 +134,15 @@ def test_what_everybody_uses_needs_nothing_but_python(room: str) -> None:
         assert others <= sys.stdlib_module_names, f"{path} imports {sorted(others)}"
 
 
+@pytest.mark.parametrize("room", rooms())
+def test_there_is_one_way_to_write_for_people(room: str) -> None:
+    """Through ``hubauth.cli.terminal`` to a terminal, and through ``hubauth.report.escape`` into any markup."""
+    for path in sources(room):
+        assert "print" not in called(path), f"{path} prints"
+        markup = {name for name in imported(path) if name.startswith(("html.", "xml.sax"))}
+        assert not markup or path == PACKAGE / "report" / "escape.py", f"{path} imports {sorted(markup)}"
+
+
 def test_the_arrows_form_no_circle() -> None:
     settled: set[str] = set()
     while len(settled) < len(MAY_IMPORT):

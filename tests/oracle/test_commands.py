@@ -19,6 +19,7 @@ import pytest
 from hubauth.cli import main
 from hubauth.core import authenticate
 from hubauth.oracle.vectors_files import FOLDER, MANIFEST, archive_of, archived_files, folder_files
+from tests.report.hostile import HOSTILE, assert_harmless
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "docs" / "examples" / "oracle_client.js"
@@ -150,6 +151,15 @@ def test_a_conversation_over_pipes() -> None:
     done = subprocess.run([*HUBAUTH, "oracle"], input=lines, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
     assert [json.loads(line)["did"] for line in done.stdout.splitlines()] == ["init", "error", "input", "state"]
+
+
+def test_what_somebody_may_look_at_steers_no_terminal() -> None:
+    asked = (
+        json.dumps({"do": "init", "policy": {"device_id": HOSTILE}}) + '\n{"do":"state","id":"' + "\u202e\x9b" + '"}\n'
+    )
+    done = subprocess.run([*HUBAUTH, "oracle"], input=asked.encode(), capture_output=True, timeout=60)
+    assert_harmless(done.stdout.decode())
+    assert [json.loads(line) for line in done.stdout.splitlines()][1]["policy"]["device_id"] == HOSTILE
 
 
 def test_an_answer_comes_before_the_next_question() -> None:

@@ -1,16 +1,21 @@
 """Tokens stand for credentials, and a hub reads a redacted payload as it read the original."""
 
 import json
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from immutables import Map
 
+from hubauth.core.canonical import encode_state
 from hubauth.core.credentials import is_well_formed
-from hubauth.core.messages import Answer, Major, Malformed
-from hubauth.core.policy import Dialect
+from hubauth.core.messages import Action, Answer, Frame, Grant, Major, Malformed, Revoke
+from hubauth.core.model import Entry, Pending, Purpose, Registration, Session, State
+from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.trace.policies import encode_policy
 from hubauth.trace.redact import Redactor
 from hubauth.wire.dialects import CODECS
 
@@ -117,3 +122,28 @@ def test_the_way_a_payload_is_written_stays() -> None:
     token = Redactor(KEY).token("a" * 43).encode()
     assert redacted == payload.replace(b"a" * 43, token)
     assert msgspec.json.decode(redacted)["data"]["credential"] == token.decode()
+
+
+def test_every_table_of_a_state_is_looked_into() -> None:
+    """Redaction walks through maps, tuples and values of the core: a table of another kind would keep what it holds."""
+    for name, hint in get_type_hints(State).items():
+        kinds = {get_origin(part) or part for part in (get_args(hint) if isinstance(hint, UnionType) else (hint,))}
+        assert name == "index" or kinds <= {Map, tuple, int, str, bool, type(None)}, name
+
+
+def test_states_and_policies_hold_tokens_for_what_rows_hold_tokens_for() -> None:
+    secret, redactor = "gf0v6QH8v5QxvdSx38RyVpDTlUh4SLxqXYTZ8hiuwZ4", Redactor(KEY)
+    held = Pending(Purpose.HELD, Action.REVOKE, 1, device_id=secret, held=Frame(Revoke(secret, 3, secret)))
+    state = State(
+        credential=secret,
+        links=Map({1: Session(secret, 5, False), 2: None}),
+        registry=Map({secret: Registration(5)}),
+        whitelist=Map({secret: Entry(5, secret, False)}),
+        perms=Map({5: Grant(secret, (secret,))}),
+        pending=Map({1: held}),
+        beaten=Map({secret: secret}),
+    )
+    encoded = encode_state(redactor.state(state)).decode()
+    assert secret not in encoded and encoded.count(redactor.token(secret)) == encode_state(state).decode().count(secret)
+    policy = Policy(device_id=secret, credential=secret, provisioned=(Provisioned(secret, 7, secret, secret),))
+    assert secret.encode() not in encode_policy(redactor.policy(policy))

@@ -11,6 +11,7 @@ import msgspec
 
 from hubauth.cli.problems import CommandError
 from hubauth.oracle.process import Lines, Session, answers
+from hubauth.report.escape import visible_lines
 from hubauth.shell.addresses import Address, parse_address
 
 MAX_SESSIONS = 64
@@ -62,7 +63,8 @@ def converse() -> int:
 
 
 def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
+    """JSON means the same when what cannot be seen is written out, and somebody may be looking."""
+    sys.stdout.buffer.write(data if data.isascii() else visible_lines(data.decode()).encode())
     sys.stdout.buffer.flush()
 
 
