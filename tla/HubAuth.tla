@@ -585,8 +585,8 @@ HubReconnects(c, port) ==
     /\ uplink[c] = "" /\ hub[ParentOf[c]].links[port] = Closed /\ UNCHANGED left
     /\ Become(Join(Now, c, port), <<"HubReconnects", c, port>>)
 
-\* A hub stops and recovers its journaled state: first every link of its own is down, so that nothing it says arrives;
-\* then the others notice.
+\* A hub stops and begins again with what outlives it, which is what is left when every link of its own went down and
+\* nobody heard a word of it; then the others notice.
 HubRestarts(h) ==
     LET below == {c \in Children(h) : uplink[c] # ""}
         above == {c \in {h} \ {Root} : uplink[c] # ""}

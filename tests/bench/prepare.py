@@ -12,7 +12,7 @@ from tests.bench.core import populate
 def prepare(directory: Path, count: int) -> None:
     """A data directory that holds ``count`` devices."""
     policy = configure({"storage": {"durability": "none"}}).policy
-    hub = Snapshot(policy, populate(count).state, 1)
+    hub = Snapshot(policy, populate(count).state)
     journal, _ = Journal.open(directory, "os")
     journal.begin(hub)
     journal.begin(hub)

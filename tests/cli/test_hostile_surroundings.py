@@ -53,7 +53,7 @@ def test_a_disk_that_fails_for_good_can_still_be_closed(tmp_path: Path, monkeypa
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     journal, _ = Journal.open(tmp_path, "fsync")
-    journal.begin(Snapshot(Policy(), initial_state(Policy()), 1))
+    journal.begin(Snapshot(Policy(), initial_state(Policy())))
     monkeypatch.setattr(os, "fsync", broken)
     journal.close()
     Journal.open(tmp_path, "fsync")[0].close()

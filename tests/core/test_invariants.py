@@ -5,7 +5,7 @@ from typing import Any
 from attrs import evolve
 from immutables import Map
 
-from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, Received
+from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, PolicyChanged, Received
 from hubauth.core.invariants import STATE_INVARIANTS, STEP_INVARIANTS, check_state, check_step
 from hubauth.core.messages import (
     Action,
@@ -21,7 +21,7 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from hubauth.core.model import Entry, Index, Pending, Purpose, Registration, Route, Session, State
+from hubauth.core.model import Entry, Index, Neighbour, Pending, Purpose, Registration, Route, Session, State
 from hubauth.core.outputs import Note, NoteKind, Output, Send
 from hubauth.core.policy import Dialect, Policy, Provisioned, Trust
 from hubauth.core.transition import Change, Step
@@ -63,6 +63,8 @@ def test_every_hub_invariant_is_here_under_its_name() -> None:
         "InvalidatedPermsNotServed",
         "UnauthenticatedSeesOnlyRegisterAndAuth",
         "RevokeNeverReachesDevices",
+        "RestartLosesNothing",
+        "CredentialsNeverCachedUpstream",
     ]
 
 
@@ -143,7 +145,9 @@ def after(hub: Hub, happened: Input, *outputs: Output, rules: tuple[str, ...] = 
     """What is found about a step that did this."""
     state = evolve(hub.state, **changes)
     record: list[Change] = []
-    for table in ("registry", "perms", "directory"):
+    if state.next_node_id != hub.state.next_node_id:
+        record.append(("hub", "next_node_id", hub.state.next_node_id, state.next_node_id))
+    for table in ("registry", "whitelist", "perms", "directory"):
         old, new = getattr(hub.state, table), getattr(state, table)
         for each in sorted({*old, *new}, key=str):
             if old.get(each) != new.get(each):
@@ -328,6 +332,34 @@ def test_a_revoke_that_reaches_a_device() -> None:
     assert after(hub, QUIET, Send(PARENT, revoke)) == []
     now_hub = hub.state.links.set(1, Session("d", 2, True))
     assert after(hub, QUIET, Send(1, revoke), links=now_hub) == []
+
+
+def test_a_change_that_a_restart_would_lose() -> None:
+    hub = settled()
+    lost = ["RestartLosesNothing"]
+    for state in (
+        evolve(hub.state, node_id=9),
+        evolve(hub.state, whitelist=hub.state.whitelist.delete("d")),
+        evolve(hub.state, directory=hub.state.directory.set(2, Route("d", 11, True))),
+        evolve(hub.state, neighbours=Map({3: Neighbour(1)})),
+    ):
+        assert names(check_step(hub.policy, hub.state, QUIET, Step(state, (), (), ()))) == lost
+    for state in (
+        evolve(hub.state, next_msg_id=9, parent_present=True, links=Map(), perms=Map({2: NODE})),
+        evolve(hub.state, directory=hub.state.directory.set(2, Route("d", 2, False))),
+    ):
+        assert check_step(hub.policy, hub.state, QUIET, Step(state, (), (), ())) == []
+
+
+def test_a_credential_that_comes_to_stay_where_its_device_is_not() -> None:
+    hub = settled()
+    kept, state = ["CredentialsNeverCachedUpstream"], hub.state
+    assert after(hub, QUIET, whitelist=state.whitelist.set("e", Entry(3, "c"))) == kept
+    assert after(hub, QUIET, whitelist=state.whitelist.set("d", Entry(2, "c")), links=Map({1: None})) == kept
+    assert after(hub, QUIET, whitelist=state.whitelist.set("d", Entry(2, "c"))) == []
+    known = state.whitelist["d"]
+    assert after(hub, QUIET, whitelist=state.whitelist.set("d", evolve(known, is_hub=True)), links=Map()) == []
+    assert after(hub, PolicyChanged(hub.policy), whitelist=state.whitelist.set("e", Entry(3, "c"))) == []
 
 
 def test_findings_name_the_invariant_and_say_what_is_wrong() -> None:

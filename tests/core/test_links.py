@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from attrs import evolve
+from immutables import Map
+
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import (
     Action,
@@ -20,6 +23,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
+from hubauth.core.recovery import after_restart, indexed
 from tests.core.harness import HUB_A, NODE, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
 
 OWN = Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5, key("mid"))
@@ -316,12 +320,14 @@ def test_a_restart_is_the_loss_of_every_link() -> None:
     hub = with_hubs(mid())
     hub.admitted_from_above(3, "d", 30)
     hub.receive(3, GetPerms(40))
-    again = Hub(hub.policy, hub.state)
-    for link in sorted(again.state.links):
-        again.down(link)
-    assert not again.state.links and not again.state.pending and not again.state.parent_present
-    assert not any(route.online for route in again.state.directory.values())
-    assert (again.state.whitelist, again.state.neighbours) == (hub.state.whitelist, hub.state.neighbours)
+    left = after_restart(hub.policy, hub.state)
+    for link in sorted(hub.state.links):
+        hub.down(link)
+    assert not left.links and not left.pending and not left.parent_present and not left.perms
+    assert not any(route.online for route in left.directory.values())
+    learnt: dict[str, Any] = {"next_msg_id": 1, "parent_node": 0, "perms": Map(), "perms_epoch": 0}
+    assert left == indexed(hub.policy, evolve(hub.state, **learnt)), "but for what it learnt from others"
+    assert after_restart(hub.policy, left) == left
 
 
 def test_an_offline_before_the_parent_is_present_is_not_lost_on_the_device() -> None:

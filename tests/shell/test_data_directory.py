@@ -7,7 +7,8 @@ import pytest
 
 from hubauth.core.indexes import initial_state
 from hubauth.core.policy import Policy
-from hubauth.shell.journal import Journal, StorageError
+from hubauth.shell.blocks import StorageError
+from hubauth.shell.journal import Journal
 from hubauth.shell.snapshot import Snapshot
 
 
@@ -23,7 +24,7 @@ def test_a_directory_with_other_things_in_it(tmp_path: Path) -> None:
 
 def test_only_its_own_unfinished_files_are_removed(tmp_path: Path) -> None:
     journal, _ = Journal.open(tmp_path, "os")
-    journal.begin(Snapshot(Policy(), initial_state(Policy()), 1))
+    journal.begin(Snapshot(Policy(), initial_state(Policy())))
     journal.close()
     (tmp_path / "snapshot-7.new").write_text("left over")
     journal, _ = Journal.open(tmp_path, "os")

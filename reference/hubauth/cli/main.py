@@ -10,9 +10,8 @@ from hubauth.cli import completion, conform, demo, device, hub, oracle, provisio
 from hubauth.cli.grammar import Parser
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell
-from hubauth.shell.blocks import Damaged
+from hubauth.shell.blocks import Damaged, StorageError
 from hubauth.shell.configuration import ConfigurationError
-from hubauth.shell.journal import StorageError
 
 _EXAMPLES = """\
 examples:
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = "nothing was changed; restore the directory from a backup, or begin anew with another one"
         return _complain(as_json, str(problem), hint)
     except StorageError as problem:
-        return _complain(as_json, str(problem), usage)
+        return _complain(as_json, str(problem), problem.hint or usage)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from attrs import astuple
 
 from hubauth.core.indexes import derive_index
-from hubauth.core.inputs import PARENT, Input, Link, OperatorInvalidate, Received
+from hubauth.core.inputs import PARENT, Input, Link, OperatorInvalidate, PolicyChanged, Received
 from hubauth.core.messages import (
     SUB_PROTO,
     Action,
@@ -26,6 +26,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Purpose, State, is_authority
 from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy, Trust
+from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, lasting_changes, lasting_part
 from hubauth.core.transition import Step
 
 Findings: TypeAlias = list[str]
@@ -260,6 +261,32 @@ def _is_hub_link(state: State, link: Link) -> bool:
     return session is not None and session.is_hub
 
 
+def restart_loses_nothing(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """What a step changed for good, applied to what would have been left before it, is what is left after it."""
+    recovery = Recovery(lasting_part(before))
+    for change in lasting_changes(done.changes):
+        recovery.apply(change)
+    found, expected = recovery.finish(), lasting_part(done.state)
+    return [
+        f"{name} would be {getattr(found, name)!r} after a restart, not {getattr(expected, name)!r}"
+        for name in (*LASTING_SCALARS, *LASTING_TABLES)
+        if getattr(found, name) != getattr(expected, name)
+    ]
+
+
+def credentials_last_only_where_admitted(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
+    """A credential comes to last only where its device is on a link of this hub's own, or by configuration."""
+    if isinstance(happened, PolicyChanged):
+        return []
+    here = {session.device_id for session in done.state.links.values() if session is not None}
+    return [
+        f"the credential of {device_id} is kept, which is on no link of this hub"
+        for table, device_id, old, new in done.changes
+        if table == "whitelist" and new is not None and (old is None or old.credential != new.credential)
+        if device_id not in here
+    ]
+
+
 STEP_INVARIANTS: dict[str, StepInvariant] = {
     "NodeIdsNeverReused": node_ids_never_reused,
     "LateOfflineKeepsNewRoute": late_offline_keeps_new_route,
@@ -267,6 +294,8 @@ STEP_INVARIANTS: dict[str, StepInvariant] = {
     "InvalidatedPermsNotServed": invalidated_perms_not_served,
     "UnauthenticatedSeesOnlyRegisterAndAuth": unauthenticated_sees_only_register_and_auth,
     "RevokeNeverReachesDevices": revoke_never_reaches_devices,
+    "RestartLosesNothing": restart_loses_nothing,
+    "CredentialsNeverCachedUpstream": credentials_last_only_where_admitted,
 }
 
 

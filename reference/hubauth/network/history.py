@@ -82,6 +82,11 @@ def follow(history: HubHistory, now: int, policy: Policy, before: State, happene
     return evolve(after, wrong=tuple(wrong))
 
 
+def forget_links(history: HubHistory) -> HubHistory:
+    """The hub's process has ended: nobody waits for its answers, and what it has learnt from others is gone."""
+    return HubHistory(forgotten=history.forgotten)
+
+
 # Requests and their answers
 
 

@@ -17,9 +17,10 @@ from hubauth.core.messages import Answer, Frame, Register, Revoke
 from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour, Session, State
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Policy
+from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import History, HubHistory, Meant, Name, follow, said_first
+from hubauth.network.history import History, HubHistory, Meant, Name, follow, forget_links, said_first
 
 
 class Mark(Enum):
@@ -171,17 +172,22 @@ def fire(network: Network, hub: Name, timer: int) -> Network:
 
 
 def restart(network: Network, hub: Name) -> Network:
-    """A hub stops and recovers its journaled state: every connection breaks, and it learns that first."""
-    causes: list[Happened] = []
+    """A hub stops and recovers what outlives it: every connection breaks, and nobody hears a word of it."""
     for number, connection in sorted(network.connections.items()):
         if hub in (connection.child, connection.parent):
             network = drop(network, number)
             network = _close_end(network, number, Way.UP if connection.parent == hub else Way.DOWN)
-    for link in sorted(network.states[hub].links):
-        network = feed(network, hub, LinkDown(link))
-        causes.extend(network.last)
     kept = {key: seconds for key, seconds in network.timers.items() if key[0] != hub}
-    return evolve(network, timers=Map(kept), last=tuple(causes))
+    left = after_restart(network.policies[hub], network.states[hub])
+    history = network.history
+    of_hub = forget_links(history.hubs.get(hub, HubHistory()))
+    return evolve(
+        network,
+        timers=Map(kept),
+        states=network.states.set(hub, left),
+        history=evolve(history, hubs=history.hubs.set(hub, of_hub)),
+        last=(),
+    )
 
 
 def feed(network: Network, hub: Name, happened: Input) -> Network:

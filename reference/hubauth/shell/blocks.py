@@ -20,6 +20,14 @@ FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 
 
+class StorageError(Exception):
+    """The data directory cannot be used; the message says why and nothing was changed."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class Damaged(Exception):
     """A file cannot be trusted. Nothing has been changed."""
 
@@ -46,9 +54,13 @@ class Content:
 
 
 def read_blocks(path: Path, kind: bytes) -> Content:
-    """Every whole block of a file. Raises Damaged for everything but an unfinished end."""
+    """Every whole block of a file.
+
+    Raises Damaged for everything but an unfinished end, and StorageError for a file of another format.
+    """
     data = path.read_bytes()
     if not data.startswith(kind):
+        _refuse_other_format(path, data[: data.find(b"\n") + 1], kind)
         raise Damaged(path, 0, f"is no {kind.decode().strip()}")
     blocks: list[bytes] = []
     offset, size = len(kind), len(data)
@@ -74,6 +86,16 @@ def read_blocks(path: Path, kind: bytes) -> Content:
         blocks.append(payload)
         offset = end
     return Content(path, tuple(blocks), offset, size - offset)
+
+
+def _refuse_other_format(path: Path, first: bytes, kind: bytes) -> None:
+    """The first line ends with the number of the format: another number is not damage."""
+    name, number = kind.rsplit(b" ", 1)
+    if first.startswith(name + b" ") and first.removeprefix(name + b" ").strip().isdigit():
+        own = f"this version of hubauth reads format {number.decode().strip()}"
+        message = f"{path} is of another format ({first.decode().strip()}): {own}"
+        hint = "nothing was changed; run the version that wrote it, or begin anew with another data_dir"
+        raise StorageError(message, hint)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

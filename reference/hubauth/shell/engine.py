@@ -1,8 +1,8 @@
-"""The heart of a hub: one state, one step at a time, outputs released only after the journal has their inputs.
+"""The heart of a hub: one state, one step at a time, outputs released only after the journal has what they rest on.
 
-All inputs of one turn of the event loop form a batch (those of a long turn, several). The batch is appended to the
-journal with one write; only then do its outputs leave, one write per connection. With ``fsync`` the sync runs in a
-thread while the next batch gathers.
+All inputs of one turn of the event loop form a batch (those of a long turn, several). What the batch changed for good
+is appended to the journal with one write; only then do its outputs leave, one write per connection. With ``fsync`` the
+sync runs in a thread while the next batch gathers.
 """
 
 import asyncio
@@ -12,15 +12,16 @@ from collections.abc import Callable
 from struct import error as StructError
 from typing import Protocol
 
-from hubauth.core.inputs import PARENT, Input, Link, LinkDown, PolicyChanged, Received, TimerFired
+from hubauth.core.inputs import PARENT, Input, Link, PolicyChanged, Received, TimerFired
 from hubauth.core.messages import SUB_PROTO, AssistRegister, Frame, Register
 from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer
+from hubauth.core.recovery import lasting_changes, lets_go
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.shell.entropy import Credentials
 from hubauth.shell.journal import Journal, policy_refused
 from hubauth.shell.observe import Observer, say
-from hubauth.shell.records import encode_input, encode_received
+from hubauth.shell.records import Record, Row, encode_records, policy_row, record_of
 from hubauth.shell.snapshot import Snapshot
 from hubauth.trace.recorder import Recorder
 from hubauth.wire.dialects import CODECS
@@ -34,6 +35,9 @@ _RETRY_ANNOUNCING = 0.02
 _RECORDS_IN_FLIGHT = 10_000
 _BYTES_IN_FLIGHT = 16 * 1024 * 1024
 _FRAMES_PER_BATCH = 64
+_FORGET_SECONDS = 1.0
+_FORGET_PAUSES = 20
+"""A snapshot that is taken only to forget comes after a pause of so many times the last one's duration."""
 
 
 class Batched(Protocol):
@@ -85,7 +89,7 @@ class Engine:
         snapshot_records: int,
         recorder: Recorder | None = None,
     ) -> None:
-        self.policy, self.state, self._next_link = hub.policy, hub.state, hub.next_link
+        self.policy, self.state, self._next_link = hub.policy, hub.state, 1
         self._codec = CODECS[hub.policy.dialect]
         self._journal = journal
         self._observer = observer
@@ -96,7 +100,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self.ports: dict[Link, Port] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
-        self._records: list[bytes] = []
+        self._records: list[Record] = []
         self._touched: list[Batched] = []
         self._sealed: list[Batched] = []
         self._scheduled = False
@@ -104,6 +108,8 @@ class Engine:
         self._syncing: asyncio.Future[None] | None = None
         self._snapshotting: asyncio.Task[None] | None = None
         self._rotation: asyncio.Future[Snapshot] | None = None
+        self._forgetting: asyncio.TimerHandle | None = None
+        self._forget_at = 0.0
         self._stamp = b"\0\0\0\0"
         self._put = 0
         """Bytes of the batch that is gathering."""
@@ -116,7 +122,7 @@ class Engine:
     # Inputs
 
     def take_link(self, port: Port) -> Link:
-        """A number for a new child link, never used before."""
+        """A number for a new child link, never used before in this life of the hub."""
         link = self._next_link
         self._next_link = link + 1
         self.ports[link] = port
@@ -133,8 +139,7 @@ class Engine:
             return 0
         if self._recorder is not None:
             self._recorder.received(link, raw, self.ports[link].version)
-        if self._advance(done):
-            self._records.append(encode_received(link, raw, fresh))
+        self._advance(done)
         self._perform(done.outputs)
         self._taken += 1
         if self._taken >= _FRAMES_PER_BATCH:
@@ -148,8 +153,7 @@ class Engine:
         if done is not None:
             if self._recorder is not None:
                 self._recorder.happened(happened, self.ports)
-            if self._advance(done):
-                self._records.append(encode_input(happened))
+            self._advance(done)
             self._perform(done.outputs)
 
     @property
@@ -163,21 +167,13 @@ class Engine:
         done = step(self.policy, self.state, changed)
         refused = policy_refused(done.outputs)
         if refused is None:
-            # Journaled even if the state stays the same: replay must go on under the new policy.
-            self._records.append(encode_input(changed))
-            self.state = done.state
+            # Journaled even if the state stays the same: recovery must go on under the new policy.
+            self._advance(done, policy_row(changed.policy))
             self.policy = changed.policy
         if self._recorder is not None:
             self._recorder.happened(changed, self.ports)
         self._perform(done.outputs)
         return refused
-
-    def recover(self) -> None:
-        """After a restart: every link of the recovered state is down, and what still waits has a timer again."""
-        for link in sorted(self.state.links):
-            self.feed(LinkDown(link))
-        for msg_id in self.state.pending:
-            self._timers[msg_id] = self._loop.call_later(self.policy.request_seconds, self._fire, msg_id)
 
     def _step(self, happened: Input) -> Step | None:
         """Ask the core. None: it has failed, which it never should; being a value, the state has not changed."""
@@ -191,12 +187,14 @@ class Engine:
         self._observer.decided(happened, done)
         return done
 
-    def _advance(self, done: Step) -> bool:
-        """Take over the next state; whether it is another one."""
-        if done.state is self.state:
-            return False
+    def _advance(self, done: Step, *rows: Row) -> None:
+        """Take over the next state, and put down what of it must last."""
         self.state = done.state
-        return True
+        changes = lasting_changes(done.changes)
+        if changes or rows:
+            self._records.append([*rows, *record_of(changes)])
+            if any(lets_go(*change) for change in done.changes):
+                self.forget_soon()
 
     def _turn(self) -> None:
         if not self._scheduled:
@@ -292,7 +290,7 @@ class Engine:
             port.seal()
         if records and self._journal is not None:
             try:
-                self._journal.append(b"".join(records))
+                self._journal.append(encode_records(records))
             except OSError as problem:
                 self._fail(problem)
                 return
@@ -305,9 +303,7 @@ class Engine:
                 self._syncing = self._loop.run_in_executor(None, self._journal.sync)
                 self._syncing.add_done_callback(self._synced)
                 return
-        for port in ports:
-            port.release()
-        self._at_rest()
+        self._release(ports)
 
     def _synced(self, done: "asyncio.Future[None]") -> None:
         if self.failed:
@@ -318,11 +314,21 @@ class Engine:
             return
         self._syncing = None
         ports, self._sealed = self._sealed, []
+        self._release(ports)
+        if self._records or self._touched:
+            self._commit()
+
+    def _release(self, ports: list[Batched]) -> None:
+        """Let out a batch that is safe, if it still is where a restart would look for it."""
+        if self._journal is not None and ports:
+            try:
+                self._journal.confirm()
+            except OSError as problem:
+                self._fail(problem)
+                return
         for port in ports:
             port.release()
         self._at_rest()
-        if self._records or self._touched:
-            self._commit()
 
     def _fail(self, problem: BaseException) -> None:
         """The journal is lost: nothing may be answered any more."""
@@ -349,15 +355,16 @@ class Engine:
             self._rotate(self._journal, self._rotation)
 
     def _rotate(self, journal: Journal, rotation: "asyncio.Future[Snapshot]") -> None:
-        hub = Snapshot(self.policy, self.state, self._next_link)
+        hub = Snapshot(self.policy, self.state)
         records, self._records = self._records, []
         try:
             if records:
-                journal.append(b"".join(records))
+                journal.append(encode_records(records))
                 if self._recorder is not None:
                     self._recorder.seal()
                     self._recorder.release()
             journal.sync()
+            journal.confirm()
         except OSError as problem:
             self._fail(problem)
             rotation.cancel()
@@ -374,7 +381,7 @@ class Engine:
 
     async def _snapshot(self, journal: Journal) -> None:
         """End the generation, then write the snapshot of the next in the background, a small piece per turn."""
-        started = time.monotonic()
+        started, forgets = time.monotonic(), self._snapshot_due == 0
         try:
             # Most of the old journal is synced in a thread, so that little is left for the moment of change.
             try:
@@ -395,14 +402,36 @@ class Engine:
             say(logging.ERROR, "snapshot_failed", detail=str(problem))
             journal.discard_snapshot()
             self._snapshot_due = self.records + self._snapshot_records
+            if forgets:
+                self.forget_soon()
         finally:
             self._rotation = self._snapshotting = None
+            self._forget_at = self._loop.time() + _FORGET_PAUSES * (time.monotonic() - started)
+
+    def forget_soon(self) -> None:
+        """The journal still names a credential that a revoke named, and that nobody needs any more: end its generation.
+
+        Not at once, since such revokes seldom come alone, and not so often that it would be felt.
+        """
+        if self._forgetting is None and self._journal is not None:
+            at = max(self._loop.time() + _FORGET_SECONDS, self._forget_at)
+            self._forgetting = self._loop.call_at(at, self._forget)
+
+    def _forget(self) -> None:
+        self._forgetting = None
+        if self._snapshotting is not None:
+            self.forget_soon()
+            return
+        self._snapshot_due = 0
+        self._turn()
 
     async def stop(self) -> None:
         """Let no timer fire any more and wait for what is under way."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        if self._forgetting is not None:
+            self._forgetting.cancel()
         await self.settle()
         task = self._snapshotting
         if task is not None:

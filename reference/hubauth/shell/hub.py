@@ -147,7 +147,7 @@ class Hub:
                 say(logging.WARNING, "recovered", detail=note)
         hub = recovered.hub
         if hub is None:
-            hub = Snapshot(policy, initial_state(policy), 1)
+            hub = Snapshot(policy, initial_state(policy))
             if self._journal is not None:
                 self._journal.begin(hub)
         else:
@@ -157,7 +157,8 @@ class Hub:
         records = config.storage.snapshot_records
         engine = Engine(hub, self._journal, self.observer, self._fail, records, self._recorder)
         engine.records = recovered.records
-        engine.recover()
+        if recovered.forgets:
+            engine.forget_soon()
         if encode_policy(hub.policy) != encode_policy(policy):
             refused = engine.change_policy(PolicyChanged(policy))
             if refused is not None:

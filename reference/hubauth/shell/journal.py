@@ -1,12 +1,14 @@
-"""The journal: every input that changed the state, in order, on disk before its outputs leave.
+"""The journal: what each step changed that must outlive the process, in order, on disk before its outputs leave.
 
-A data directory holds generations. ``journal-N`` begins with the policy it was written under; ``snapshot-N`` is the
-state before the first record of ``journal-N`` (generation 0 has none: it begins with nothing). Recovery takes the
-newest snapshot and replays every journal from it on. Older files go away only when a newer snapshot is safely in place.
+A data directory holds generations. ``journal-N`` begins with the policy it was written under; ``snapshot-N`` is what
+lasted before the first record of ``journal-N`` (generation 0 has none: it begins with nothing). Recovery takes the
+newest snapshot and applies every journal from it on. Older files go away only when a newer snapshot is safely in place.
 
-Credentials are in these files, because a hub must know them again after a restart: they are for their owner only.
+The credentials of a hub's own devices are in these files, because it must know them again after a restart; so are those
+that an unacknowledged revoke names. No other credential is. The files are for their owner only.
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -19,14 +21,15 @@ import msgspec
 from attrs import frozen
 
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import LinkUp, PolicyChanged
 from hubauth.core.outputs import Note, NoteKind
-from hubauth.core.step import step
+from hubauth.core.policy import Policy
+from hubauth.core.recovery import Recovery, indexed
 from hubauth.shell.blocks import (
     DIRECTORY_MODE,
     FILE_MODE,
     Content,
     Damaged,
+    StorageError,
     begin_file,
     create_file,
     frame_block,
@@ -35,19 +38,14 @@ from hubauth.shell.blocks import (
     write_all,
 )
 from hubauth.shell.policies import decode_policy, encode_policy
-from hubauth.shell.records import decode_inputs
+from hubauth.shell.records import decode_records
 from hubauth.shell.settings import Durability
 from hubauth.shell.snapshot import KIND as SNAPSHOT_KIND
 from hubauth.shell.snapshot import Snapshot, read_snapshot, snapshot_payloads
-from hubauth.wire.dialects import CODECS
 
-KIND = b"hubauth journal 1\n"
+KIND = b"hubauth journal 2\n"
 _NAME = re.compile(r"(?P<kind>journal|snapshot)-(?P<number>[0-9]{1,18})")
 _UNFINISHED = re.compile(_NAME.pattern + r"\.new")
-
-
-class StorageError(Exception):
-    """The data directory cannot be used; the message says why and nothing was changed."""
 
 
 class _Preamble(msgspec.Struct, frozen=True):
@@ -55,7 +53,6 @@ class _Preamble(msgspec.Struct, frozen=True):
 
     generation: int
     policy: msgspec.Raw
-    next_link: int
 
 
 @frozen
@@ -64,7 +61,9 @@ class Recovered:
 
     hub: Snapshot | None
     records: int = 0
-    """Inputs that were replayed."""
+    """How many steps the journals tell of."""
+    forgets: bool = False
+    """Whether the files name a credential only because a revoke did, and that is acknowledged."""
     notes: tuple[str, ...] = ()
 
 
@@ -84,6 +83,8 @@ class Journal:
         self._lock = lock
         self.durability = durability
         self._file = -1
+        self._appending = directory
+        self._identity = (0, 0)
         self._generation = 0
         self._sequence = 0
 
@@ -116,6 +117,12 @@ class Journal:
         """Wait until everything appended is on disk. May be called from another thread."""
         os.fsync(self._file)
 
+    def confirm(self) -> None:
+        """Look whether the directory still has the file. Raises OSError if not: then nothing more may be answered."""
+        found = self._appending.stat()
+        if (found.st_ino, found.st_dev) != self._identity:
+            raise OSError(errno.ESTALE, "is not the file that this hub writes to", str(self._appending))
+
     def close(self) -> None:
         """Let go of file and lock. Everything that was answered is synced already."""
         if self._file >= 0:
@@ -133,11 +140,18 @@ class Journal:
         What was appended before must be synced. Raises OSError: then this generation goes on.
         """
         generation = self._generation + 1 if self._file >= 0 else 0
-        preamble = _Preamble(generation, msgspec.Raw(encode_policy(hub.policy)), hub.next_link)
-        opened = begin_file(self._path("journal", generation), KIND, msgspec.json.encode(preamble))
+        preamble = _Preamble(generation, msgspec.Raw(encode_policy(hub.policy)))
+        path = self._path("journal", generation)
+        opened = begin_file(path, KIND, msgspec.json.encode(preamble))
         if self._file >= 0:
             os.close(self._file)
-        self._file, self._generation, self._sequence = opened, generation, 1
+        self._go_on(opened, path, generation, 1)
+
+    def _go_on(self, opened: int, path: Path, generation: int, sequence: int) -> None:
+        """Append to this file from now on."""
+        self._file, self._generation, self._sequence = opened, generation, sequence
+        status = os.fstat(opened)
+        self._appending, self._identity = path, (status.st_ino, status.st_dev)
 
     def write_snapshot(self, hub: Snapshot) -> Generator[None, None, None]:
         """Write the snapshot of the generation just begun, a small piece at each step of the iterator.
@@ -194,25 +208,29 @@ class Journal:
         if missing or journals[-1] < first:
             raise StorageError(f"{self._path('journal', missing[0] if missing else first)} is missing")
         hub = read_snapshot(self._path("snapshot", first)) if snapshots else None
-        return self._replay(hub, needed)
+        return self._apply(hub, needed)
 
-    def _replay(self, hub: Snapshot | None, numbers: list[int]) -> Recovered:
-        records, notes = 0, list[str]()
+    def _apply(self, hub: Snapshot | None, numbers: list[int]) -> Recovered:
+        recovery: Recovery | None = None
+        policy, records, notes = Policy(), 0, list[str]()
         for number in numbers:
             content = read_blocks(self._path("journal", number), KIND)
             if not content.blocks or (content.torn and number != numbers[-1]):
                 raise Damaged(content.path, content.size, "the file ends too early")
-            hub = hub or _blank(content)
-            hub, count = replay(content, hub)
+            if recovery is None:
+                hub = hub or _blank(content)
+                policy, recovery = hub.policy, Recovery(hub.state)
+            policy, count = apply_records(content, policy, recovery)
             records += count
             if number == numbers[-1]:
                 notes += self._continue(content, number)
-        return Recovered(hub, records, tuple(notes))
+        assert recovery is not None
+        return Recovered(Snapshot(policy, indexed(policy, recovery.finish())), records, recovery.forgets, tuple(notes))
 
     def _continue(self, content: Content, number: int) -> Iterator[str]:
         """Append to this journal from now on, after cutting off an end that was never finished."""
-        self._file = os.open(content.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._generation, self._sequence = number, len(content.blocks)
+        opened = os.open(content.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._go_on(opened, content.path, number, len(content.blocks))
         if content.torn:
             os.ftruncate(self._file, content.size)
             os.fsync(self._file)
@@ -261,24 +279,21 @@ def _blank(content: Content) -> Snapshot:
         policy = decode_policy(bytes(preamble.policy))
     except ValueError as problem:
         raise Damaged(content.path, len(KIND), str(problem)) from problem
-    return Snapshot(policy, initial_state(policy), preamble.next_link)
+    return Snapshot(policy, initial_state(policy))
 
 
-def replay(content: Content, hub: Snapshot) -> tuple[Snapshot, int]:
-    """The hub after every record of a journal, and how many there were. Raises Damaged for what is no record."""
-    policy, state, next_link = hub.policy, hub.state, hub.next_link
-    codec = CODECS[policy.dialect]
+def apply_records(content: Content, policy: Policy, recovery: Recovery) -> tuple[Policy, int]:
+    """Apply every record of a journal; the policy after them, and how many there were. Raises Damaged."""
     count = 0
     for number, block in enumerate(content.blocks[1:], 1):
         try:
-            for happened in decode_inputs(block, codec):
-                done = step(policy, state, happened)
-                state = done.state
+            for record in decode_records(block):
                 count += 1
-                if isinstance(happened, LinkUp):
-                    next_link = max(next_link, happened.link + 1)
-                elif isinstance(happened, PolicyChanged) and policy_refused(done.outputs) is None:
-                    policy = happened.policy
-        except ValueError as problem:
+                for change in record:
+                    if isinstance(change, Policy):
+                        policy = change
+                    else:
+                        recovery.apply(change)
+        except (ValueError, LookupError) as problem:
             raise Damaged(content.path, 0, f"block {number}: {problem}") from problem
-    return Snapshot(policy, state, next_link), count
+    return policy, count

@@ -1,150 +1,110 @@
-"""Inputs as bytes: what the journal keeps of each input that changed the state.
+"""What a step changed, as bytes: a record of the journal, and a row of a snapshot.
 
-A frame is kept as it came, header fields and payload, and read again by the same codec on replay. All integers are
-big-endian; every record says its own length, so records simply follow each other.
+A record is a list of rows. A row is the number of a table, the key, and the fields of the new value; without fields,
+the key is gone. Two numbers stand for no table: a scalar of the hub itself, and its policy.
 """
 
-from collections.abc import Callable, Iterator
-from struct import Struct as Layout
-from struct import error as LayoutError
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import msgspec
+from attrs import fields, frozen
+from immutables import Map
 
-from hubauth.core.inputs import (
-    Input,
-    Link,
-    LinkDown,
-    LinkUp,
-    OperatorInvalidate,
-    OperatorRevoke,
-    PolicyChanged,
-    Received,
-    TimerFired,
-)
-from hubauth.core.messages import Major, PermsInvalidate, Revoke
+from hubauth.core.messages import Revoke
+from hubauth.core.model import Entry, Neighbour, Registration, Route
+from hubauth.core.policy import Policy
+from hubauth.core.recovery import LASTING_TABLES, Lasting
 from hubauth.shell.policies import decode_policy, encode_policy
-from hubauth.wire.dialects.codec import Codec
-from hubauth.wire.framing import RawFrame, read_frame
-from hubauth.wire.header import Header
 
-_LINK_UP, _LINK_DOWN, _RECEIVED, _TIMER, _REVOKE, _INVALIDATE, _POLICY = range(1, 8)
+Row: TypeAlias = tuple[Any, ...]
+Record: TypeAlias = list[Row]
 
-_NUMBERED = Layout(">BQ")
-_FRAME = Layout(">BQBBBBBIIIIII")
-_TEXT = Layout(">BI")
-_MAJORS = tuple(Major)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[list[list[Any]]]).decode
 
 
-def encode_received(link: Link, raw: RawFrame, fresh: str) -> bytes:
-    """A frame that came in, and the credential that was drawn for it."""
-    header, payload = raw.header, raw.payload
-    return (
-        _FRAME.pack(
-            _RECEIVED,
-            link,
-            header.major,
-            header.sub_proto,
-            header.flags,
-            header.hop_limit,
-            len(fresh),
-            header.msg_id,
-            header.source,
-            header.target,
-            header.timestamp,
-            header.trace_id,
-            len(payload),
-        )
-        + fresh.encode()
-        + payload
-    )
+@frozen
+class Form:
+    """How the values of a table are written: their columns, and a value from these."""
+
+    columns: tuple[str, ...]
+    split: Callable[[Any], tuple[Any, ...]]
+    make: Callable[..., Any]
 
 
-def encode_input(happened: Input) -> bytes:
-    """Every other input."""
-    match happened:
-        case LinkUp(link):
-            return _NUMBERED.pack(_LINK_UP, link)
-        case LinkDown(link):
-            return _NUMBERED.pack(_LINK_DOWN, link)
-        case TimerFired(timer):
-            return _NUMBERED.pack(_TIMER, timer)
-        case OperatorRevoke(revoke, target):
-            return _text(_REVOKE, [revoke.device_id, revoke.node_id, revoke.credential, target])
-        case OperatorInvalidate(message):
-            return _text(_INVALIDATE, [message.node_ids, message.reason, message.refresh])
-        case PolicyChanged(policy):
-            encoded = encode_policy(policy)
-            return _TEXT.pack(_POLICY, len(encoded)) + encoded
-        case Received():
-            raise TypeError("a frame is kept as it came: encode_received")
+def _plain(kind: type, *without: str) -> Form:
+    """The form of an attrs value, field by field."""
+    columns = tuple(attribute.name for attribute in fields(kind) if attribute.name not in without)
+    return Form(columns, attrgetter(*columns), kind)
 
 
-def _text(kind: int, values: list[object]) -> bytes:
-    encoded = msgspec.json.encode(values)
-    return _TEXT.pack(kind, len(encoded)) + encoded
+def _split_neighbour(neighbour: Neighbour) -> tuple[Any, ...]:
+    owed = [(m.device_id, m.node_id, m.credential, *about) for m, about in neighbour.owed.items()]
+    return neighbour.sent, neighbour.handled, owed
 
 
-_NUMBERED_INPUTS: dict[int, Callable[[int], Input]] = {_LINK_UP: LinkUp, _LINK_DOWN: LinkDown, _TIMER: TimerFired}
+def _make_neighbour(sent: int, handled: int, owed: list[Any]) -> Neighbour:
+    return Neighbour(sent, handled, Map({Revoke(*about[:3]): tuple(about[3:]) for about in owed}))
 
 
-def decode_inputs(data: bytes, codec: Codec) -> Iterator[Input]:
-    """The inputs of one batch, in order. Raises ValueError where the bytes are no record."""
-    offset, size = 0, len(data)
+def _last_seen(device_id: str, via: int) -> Route:
+    return Route(device_id, via, online=False)
+
+
+FORMS: dict[str, Form] = {
+    "registry": _plain(Registration),
+    "whitelist": _plain(Entry),
+    "directory": Form(("device_id", "via"), attrgetter("device_id", "via"), _last_seen),
+    "neighbours": Form(("sent", "handled", "owed"), _split_neighbour, _make_neighbour),
+    "beaten": Form(("credential",), lambda credential: (credential,), str),
+}
+"""By table. Whether a node is online does not last."""
+
+_HUB = 0
+_NUMBERS = {table: number for number, table in enumerate(LASTING_TABLES, _HUB + 1)}
+_NAMES = {number: table for table, number in _NUMBERS.items()}
+_POLICY = 255
+
+
+def record_of(changes: Iterable[Lasting]) -> Record:
+    """What a step changed."""
+    rows: Record = []
+    for table, key, new in changes:
+        if table == "hub":
+            rows.append((_HUB, key, new))
+        elif new is None:
+            rows.append((_NUMBERS[table], key))
+        else:
+            rows.append((_NUMBERS[table], key, *FORMS[table].split(new)))
+    return rows
+
+
+def policy_row(policy: Policy) -> Row:
+    """From here on, under this policy."""
+    return _POLICY, encode_policy(policy)
+
+
+def encode_records(records: list[Record]) -> bytes:
+    """The records of one batch."""
+    return _encode(records)
+
+
+def decode_records(data: bytes) -> Iterator[list[Lasting | Policy]]:
+    """The records of one batch, in order. Raises ValueError where the bytes are no records."""
     try:
-        while offset < size:
-            kind = data[offset]
-            if kind == _RECEIVED:
-                received, offset = _decode_received(data, offset, codec)
-                yield received
-            elif kind in _NUMBERED_INPUTS:
-                _, number = _NUMBERED.unpack_from(data, offset)
-                offset += _NUMBERED.size
-                yield _NUMBERED_INPUTS[kind](number)
-            else:
-                _, length = _TEXT.unpack_from(data, offset)
-                offset += _TEXT.size
-                yield _decode_text(kind, data[offset : offset + length])
-                offset += length
-    except (LayoutError, msgspec.DecodeError, UnicodeDecodeError, TypeError) as problem:
+        for rows in _decode(data):
+            yield [_read(*row) for row in rows]
+    except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError) as problem:
         raise ValueError(f"not a record: {problem}") from problem
 
 
-def _decode_received(data: bytes, offset: int, codec: Codec) -> tuple[Received, int]:
-    (
-        _,
-        link,
-        major,
-        sub_proto,
-        flags,
-        hop_limit,
-        fresh_length,
-        msg_id,
-        source,
-        target,
-        timestamp,
-        trace_id,
-        payload_length,
-    ) = _FRAME.unpack_from(data, offset)
-    start = offset + _FRAME.size
-    middle = start + fresh_length
-    end = middle + payload_length
-    if end > len(data):
-        raise ValueError("a frame longer than its batch")
-    header = Header(
-        (), 0, payload_length, _MAJORS[major], sub_proto, flags, msg_id, source, target, timestamp, trace_id, hop_limit
-    )
-    frame = read_frame(codec, RawFrame(header, data[middle:end], ())).frame
-    return Received(link, frame, data[start:middle].decode()), end
-
-
-def _decode_text(kind: int, encoded: bytes) -> Input:
-    if kind == _POLICY:
-        return PolicyChanged(decode_policy(encoded))
-    values = msgspec.json.decode(encoded)
-    if kind == _REVOKE:
-        device_id, node_id, credential, target = values
-        return OperatorRevoke(Revoke(device_id, node_id, credential), target)
-    if kind == _INVALIDATE:
-        node_ids, reason, refresh = values
-        return OperatorInvalidate(PermsInvalidate(tuple(node_ids), reason, refresh))
-    raise ValueError(f"unknown kind of record: {kind}")
+def _read(number: int, key: Any, *columns: Any) -> Lasting | Policy:
+    if number == _POLICY:
+        return decode_policy(key)
+    if number == _HUB:
+        (value,) = columns
+        return "hub", key, value
+    table = _NAMES[number]
+    return table, key, FORMS[table].make(*columns) if columns else None

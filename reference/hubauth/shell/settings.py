@@ -101,7 +101,7 @@ class StorageTable(Table, frozen=True):
     data_dir: str = ""
     durability: Durability = "fsync"
     snapshot_records: Positive = 200_000
-    """Inputs in the journal after which a snapshot is taken."""
+    """Steps in the journal after which a snapshot is taken."""
 
 
 class TlsTable(Table, frozen=True):

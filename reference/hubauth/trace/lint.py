@@ -126,6 +126,7 @@ def _about_start(event: Event, hub: _Hub) -> Iterator[tuple[str, bool]]:
         yield str(problem), True
         return
     hub.is_handled, hub.has_cause = opening.order is Order.HANDLED, False
+    hub.up, hub.used = set(), set()  # every link ended with the life before
     if policy is None:
         yield "no policy: whoever replays this has to know it from elsewhere", False
     else:

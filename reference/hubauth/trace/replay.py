@@ -221,12 +221,14 @@ class Replay:
 
     def _begin_again(self, event: Event, opening: Opening, policy: Policy) -> None:
         assert self._situation is not None
+        self._situation = self._situation.begun_again()
         begun = Seal(opening.state or digest_of(initial_state(policy)).hex(), encode_policy(policy))
         if begun == _seal(self._situation):
             return
-        seen = "the hub begins again with another state than it had"
+        seen = "the hub begins again with another state than is left of the one it had"
         if self._ended:
-            self._decide(Outcome.VIOLATES, event, rule="TRACE-3", expected="the state before it stopped", seen=seen)
+            expected = "what outlives the state before it stopped"
+            self._decide(Outcome.VIOLATES, event, rule="TRACE-3", expected=expected, seen=seen)
         else:
             missing = "what happened between the last row and the new start"
             self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", seen=seen, missing=missing)

@@ -11,6 +11,7 @@ from hubauth.core.messages import Action, Answer, AssistRegister, Reason, Regist
 from hubauth.core.model import State
 from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.policy import Policy
+from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.core.values import frozen
@@ -39,6 +40,11 @@ class Situation:
     aliases: Aliases = _NO_ALIASES
     issued: Map[str, bool] = _NONE_ISSUED
     """Proofs of the credentials it has issued so far."""
+
+    def begun_again(self) -> "Situation":
+        """What is left when the hub's process has ended: no link, and nothing that was asked over one."""
+        state = after_restart(self.policy, self.state)
+        return Situation(self.policy, state, Aliases(numbers=self.aliases.numbers), self.issued)
 
     @property
     def codec(self) -> Codec:
