@@ -8,7 +8,7 @@ import secrets
 import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -166,7 +166,7 @@ class Forest:
         """Every file of a hub but its configuration, its log, and what its counters said."""
         files: dict[str, bytes] = {"log": self.logs[name].encode(), "metrics": self.metrics[name]}
         for path in (self.directory / name).rglob("*"):
-            if path.is_file():
+            with suppress(FileNotFoundError, IsADirectoryError):  # a running hub removes files
                 files[str(path.relative_to(self.directory))] = path.read_bytes()
         return files
 

@@ -76,7 +76,7 @@ class Recovery:
             self._scalars[key] = new
             return
         content = self._tables[table]
-        self.forgets = self.forgets or lets_go(table, key, content.get(key), new)
+        self.forgets = self.forgets or lets_go(((table, key, content.get(key), new),))
         if new is None:
             del content[key]
         else:
@@ -88,11 +88,13 @@ class Recovery:
         return State(**self._scalars, **tables)
 
 
-def lets_go(table: str, key: Any, old: Any, new: Any) -> bool:  # noqa: ARG001 - other tables are keyed by what they owe
-    """Whether this change ends what a revoke with a credential was kept for."""
-    if table != "neighbours" or old is None or len(new.owed) >= len(old.owed):
-        return False
-    return any(revoke.credential for revoke in old.owed if revoke not in new.owed)
+def lets_go(changes: Iterable[Change]) -> bool:
+    """Whether a revoke that names a credential is owed no more."""
+    for table, _, old, new in changes:
+        paid = table == "neighbours" and old is not None and len(new.owed) < len(old.owed)
+        if paid and any(revoke.credential for revoke in old.owed if revoke not in new.owed):
+            return True
+    return False
 
 
 def _offline(route: Route) -> Route:

@@ -193,7 +193,7 @@ class Engine:
         changes = lasting_changes(done.changes)
         if changes or rows:
             self._records.append([*rows, *record_of(changes)])
-            if any(lets_go(*change) for change in done.changes):
+            if lets_go(done.changes):
                 self.forget_soon()
 
     def _turn(self) -> None:

@@ -83,7 +83,7 @@ class Journal:
         self._lock = lock
         self.durability = durability
         self._file = -1
-        self._appending = directory
+        self._name = str(directory)
         self._identity = (0, 0)
         self._generation = 0
         self._sequence = 0
@@ -119,9 +119,9 @@ class Journal:
 
     def confirm(self) -> None:
         """Look whether the directory still has the file. Raises OSError if not: then nothing more may be answered."""
-        found = self._appending.stat()
+        found = os.stat(self._name)  # noqa: PTH116 - once per batch
         if (found.st_ino, found.st_dev) != self._identity:
-            raise OSError(errno.ESTALE, "is not the file that this hub writes to", str(self._appending))
+            raise OSError(errno.ESTALE, "is not the file that this hub writes to", self._name)
 
     def close(self) -> None:
         """Let go of file and lock. Everything that was answered is synced already."""
@@ -151,7 +151,7 @@ class Journal:
         """Append to this file from now on."""
         self._file, self._generation, self._sequence = opened, generation, sequence
         status = os.fstat(opened)
-        self._appending, self._identity = path, (status.st_ino, status.st_dev)
+        self._name, self._identity = str(path), (status.st_ino, status.st_dev)
 
     def write_snapshot(self, hub: Snapshot) -> Generator[None, None, None]:
         """Write the snapshot of the generation just begun, a small piece at each step of the iterator.

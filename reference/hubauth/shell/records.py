@@ -15,7 +15,7 @@ from immutables import Map
 from hubauth.core.messages import Revoke
 from hubauth.core.model import Entry, Neighbour, Registration, Route
 from hubauth.core.policy import Policy
-from hubauth.core.recovery import LASTING_TABLES, Lasting
+from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Lasting
 from hubauth.shell.policies import decode_policy, encode_policy
 
 Row: TypeAlias = tuple[Any, ...]
@@ -63,6 +63,7 @@ FORMS: dict[str, Form] = {
 """By table. Whether a node is online does not last."""
 
 _HUB = 0
+_SCALARS = {name: number for number, name in enumerate(LASTING_SCALARS)}
 _NUMBERS = {table: number for number, table in enumerate(LASTING_TABLES, _HUB + 1)}
 _NAMES = {number: table for table, number in _NUMBERS.items()}
 _POLICY = 255
@@ -73,7 +74,7 @@ def record_of(changes: Iterable[Lasting]) -> Record:
     rows: Record = []
     for table, key, new in changes:
         if table == "hub":
-            rows.append((_HUB, key, new))
+            rows.append((_HUB, _SCALARS[key], new))
         elif new is None:
             rows.append((_NUMBERS[table], key))
         else:
@@ -105,6 +106,6 @@ def _read(number: int, key: Any, *columns: Any) -> Lasting | Policy:
         return decode_policy(key)
     if number == _HUB:
         (value,) = columns
-        return "hub", key, value
+        return "hub", LASTING_SCALARS[key], value
     table = _NAMES[number]
     return table, key, FORMS[table].make(*columns) if columns else None
