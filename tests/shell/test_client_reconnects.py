@@ -6,7 +6,7 @@ from hubauth.core.messages import Answer, Authenticate, Frame, Major, Reason, Re
 from hubauth.shell.addresses import Address
 from hubauth.shell.client import DeviceClient, Options
 from hubauth.wire.header import Version
-from tests.shell.harness import run
+from tests.shell.harness import config, run, running, until
 from tests.shell.raw import Peer, written
 
 
@@ -39,5 +39,20 @@ def test_a_hub_that_goes_while_the_session_is_restored() -> None:
         assert asked == [Register, Authenticate, Authenticate]
         server.close()
         await server.wait_closed()
+
+    run(story())
+
+
+def test_hanging_up_just_when_an_answer_comes() -> None:
+    async def story() -> None:
+        async with running(config()) as hub:
+            client = DeviceClient(hub.address, "sensor", credential="x" * 43)
+            client._admitted = True
+            client._received = lambda _: None  # type: ignore[method-assign, assignment]
+            await client.__aenter__()
+            await until(lambda: client._waiting)
+            (future,) = client._waiting.values()
+            future.set_result(Answer(Authenticate.action, Reason.NOT_ADMITTED))
+            await asyncio.wait_for(client.close(), 20)
 
     run(story())

@@ -199,7 +199,9 @@ class DeviceClient:
     ) -> Answer:
         msg_id, future = self._begin(wire, body, source, target)
         try:
-            return _checked(await asyncio.wait_for(future, timeout or self._options.timeout))
+            # Not wait_for: in Python 3.11 it forgets a cancellation that comes just when the answer does.
+            async with asyncio.timeout(timeout or self._options.timeout):
+                return _checked(await future)
         except TimeoutError:
             raise Unavailable("no answer in time") from None
         finally:
