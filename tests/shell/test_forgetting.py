@@ -10,7 +10,7 @@ import pytest
 
 from hubauth.core.inputs import OperatorRevoke
 from hubauth.core.messages import Revoke
-from hubauth.shell import engine, journal
+from hubauth.shell import forgetting, journal
 from hubauth.shell.hub import Hub
 from hubauth.shell.journal import Journal
 from hubauth.shell.snapshot import Snapshot, snapshot_payloads
@@ -77,7 +77,7 @@ def test_a_hub_that_is_stopped_before_forgets_when_it_runs_again(
         await root.start()
         await owing(root)
         with monkeypatch.context() as patched:
-            patched.setattr(engine, "_FORGET_SECONDS", 3600.0)
+            patched.setattr(forgetting, "FORGET_SECONDS", 3600.0)
             await acknowledged(root)
             await root.stop()
         assert is_kept(tmp_path)
@@ -125,7 +125,7 @@ def test_nothing_is_forced_by_a_revoke_that_names_none(tmp_path: Path) -> None:
             await joined(child)
             root.revoke(OperatorRevoke(Revoke("elsewhere")))
             await until(lambda: root.engine.state.neighbours[2].sent == 1 and not is_owed(root))
-        assert root.engine._forgetting is None
+        assert not root.engine.forgetting.is_due
         await root.stop()
 
     run(story())

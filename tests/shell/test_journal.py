@@ -14,12 +14,12 @@ from hubauth.core.inputs import LinkUp, OperatorRevoke, Received
 from hubauth.core.messages import Frame, Register, Revoke
 from hubauth.core.model import Entry, Neighbour, Registration, Route, State
 from hubauth.core.policy import Policy
-from hubauth.core.recovery import Lasting, after_restart, lasting_changes
+from hubauth.core.recovery import LASTING_TABLES, Lasting, after_restart, lasting_changes
 from hubauth.core.step import step
 from hubauth.network.tree import credential
 from hubauth.shell.blocks import Damaged, StorageError, frame_block, read_blocks
 from hubauth.shell.journal import KIND, Journal
-from hubauth.shell.records import decode_records, encode_records, policy_row, record_of
+from hubauth.shell.records import FORMS, decode_records, encode_records, policy_row, record_of
 from hubauth.shell.snapshot import Snapshot, snapshot_payloads
 
 POLICY = Policy(node_roles={1: "admin"}, role_perms={"admin": ("*",)})
@@ -77,6 +77,10 @@ def test_every_change_survives_the_way_through_bytes() -> None:
     ]
     records = [record_of(changes), [policy_row(POLICY)], record_of(changes[:1])]
     assert list(decode_records(encode_records(records))) == [changes, [POLICY], changes[:1]]
+
+
+def test_every_table_that_lasts_has_a_form() -> None:
+    assert set(FORMS) == set(LASTING_TABLES)
 
 
 def test_recovery_is_what_outlives_the_process(tmp_path: Path) -> None:

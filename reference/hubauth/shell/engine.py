@@ -19,6 +19,7 @@ from hubauth.core.recovery import lasting_changes, lets_go
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.shell.entropy import Credentials
+from hubauth.shell.forgetting import Forgetting
 from hubauth.shell.journal import Journal, policy_refused
 from hubauth.shell.observe import Observer, say
 from hubauth.shell.records import Record, Row, encode_records, policy_row, record_of
@@ -35,9 +36,6 @@ _RETRY_ANNOUNCING = 0.02
 _RECORDS_IN_FLIGHT = 10_000
 _BYTES_IN_FLIGHT = 16 * 1024 * 1024
 _FRAMES_PER_BATCH = 64
-_FORGET_SECONDS = 1.0
-_FORGET_PAUSES = 20
-"""A snapshot that is taken only to forget comes after a pause of so many times the last one's duration."""
 
 
 class Batched(Protocol):
@@ -108,8 +106,7 @@ class Engine:
         self._syncing: asyncio.Future[None] | None = None
         self._snapshotting: asyncio.Task[None] | None = None
         self._rotation: asyncio.Future[Snapshot] | None = None
-        self._forgetting: asyncio.TimerHandle | None = None
-        self._forget_at = 0.0
+        self.forgetting = Forgetting(self._loop, self._forget)
         self._stamp = b"\0\0\0\0"
         self._put = 0
         """Bytes of the batch that is gathering."""
@@ -194,7 +191,7 @@ class Engine:
         if changes or rows:
             self._records.append([*rows, *record_of(changes)])
             if lets_go(done.changes):
-                self.forget_soon()
+                self.forgetting.soon()
 
     def _turn(self) -> None:
         if not self._scheduled:
@@ -250,7 +247,7 @@ class Engine:
         if self._recorder is not None:
             self._recorder.sent(output.link, data, version)
         if port is None:
-            # After a restart, to a link of the time before: decided and lost.
+            # Decided and lost: nobody is at the other end any more.
             self._observer.event("unsent", link=output.link, detail="the connection is gone")
             self._observer.count("unsent")
         elif port.put(data):
@@ -403,24 +400,15 @@ class Engine:
             journal.discard_snapshot()
             self._snapshot_due = self.records + self._snapshot_records
             if forgets:
-                self.forget_soon()
+                self.forgetting.soon()
         finally:
             self._rotation = self._snapshotting = None
-            self._forget_at = self._loop.time() + _FORGET_PAUSES * (time.monotonic() - started)
-
-    def forget_soon(self) -> None:
-        """The journal still names a credential that a revoke named, and that nobody needs any more: end its generation.
-
-        Not at once, since such revokes seldom come alone, and not so often that it would be felt.
-        """
-        if self._forgetting is None and self._journal is not None:
-            at = max(self._loop.time() + _FORGET_SECONDS, self._forget_at)
-            self._forgetting = self._loop.call_at(at, self._forget)
+            self.forgetting.rest(time.monotonic() - started)
 
     def _forget(self) -> None:
-        self._forgetting = None
+        """End the generation, whatever its length; one that ends just now may have begun too early."""
         if self._snapshotting is not None:
-            self.forget_soon()
+            self.forgetting.soon()
             return
         self._snapshot_due = 0
         self._turn()
@@ -430,8 +418,7 @@ class Engine:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        if self._forgetting is not None:
-            self._forgetting.cancel()
+        self.forgetting.stop()
         await self.settle()
         task = self._snapshotting
         if task is not None:

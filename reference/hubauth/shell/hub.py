@@ -158,7 +158,7 @@ class Hub:
         engine = Engine(hub, self._journal, self.observer, self._fail, records, self._recorder)
         engine.records = recovered.records
         if recovered.forgets:
-            engine.forget_soon()
+            engine.forgetting.soon()
         if encode_policy(hub.policy) != encode_policy(policy):
             refused = engine.change_policy(PolicyChanged(policy))
             if refused is not None:

@@ -40,6 +40,11 @@ def _plain(kind: type, *without: str) -> Form:
     return Form(columns, attrgetter(*columns), kind)
 
 
+def _bare(column: str) -> Form:
+    """The form of a text or a number."""
+    return Form((column,), lambda value: (value,), lambda value: value)
+
+
 def _split_neighbour(neighbour: Neighbour) -> tuple[Any, ...]:
     owed = [(m.device_id, m.node_id, m.credential, *about) for m, about in neighbour.owed.items()]
     return neighbour.sent, neighbour.handled, owed
@@ -58,7 +63,7 @@ FORMS: dict[str, Form] = {
     "whitelist": _plain(Entry),
     "directory": Form(("device_id", "via"), attrgetter("device_id", "via"), _last_seen),
     "neighbours": Form(("sent", "handled", "owed"), _split_neighbour, _make_neighbour),
-    "beaten": Form(("credential",), lambda credential: (credential,), str),
+    "beaten": _bare("credential"),
 }
 """By table. Whether a node is online does not last."""
 
