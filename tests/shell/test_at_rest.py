@@ -141,7 +141,7 @@ def test_every_byte_of_every_hub(dialect: Dialect, assist: Assist, tmp_path: Pat
             assert trees.found() == []
             _is_no_empty_promise(trees, named)
 
-    run(story(), seconds=300)
+    run(story(), seconds=900)
     judgement = judge([tmp_path / name / "trace" for name in NAMES])
     assert judgement.outcome is not Outcome.VIOLATES, judgement.worst
 
