@@ -30,8 +30,9 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.policy import Dialect
+from hubauth.wire.depth import MAX_DEPTH
 from hubauth.wire.dialects import CODECS
-from hubauth.wire.dialects.codec import MAX_DEPTH, Codec
+from hubauth.wire.dialects.codec import Codec
 from tests.wire.strategies import answers, any_answer, json_values, near_messages, requests
 
 AUTH, LOGIN, FLAT = CODECS[Dialect.AUTH], CODECS[Dialect.LOGIN], CODECS[Dialect.FLAT]

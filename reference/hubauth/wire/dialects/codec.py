@@ -5,7 +5,6 @@ fields that word asks for. It never raises. Every result names the rules that de
 per form, not once per message.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -16,18 +15,11 @@ from attrs import frozen
 from msgspec.structs import astuple
 
 from hubauth.core.messages import CODES, Action, Answer, Body, Major, Malformed, Reason, Request, reason_of_code
+from hubauth.wire.depth import MAX_DEPTH, nests_too_deep
 from hubauth.wire.dialects.fields import Fields, Outcome, RequestFields, device_id_fits
 from hubauth.wire.dialects.outcomes import Wording
 
-MAX_DEPTH = 32
-"""Levels of nesting in a payload. Fixed, because the JSON reader's own limit moves with the caller's stack."""
-
 _OK = CODES[Reason.OK]
-
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""A string, also one that never ends. Never backtracks: hostile payloads would make that quadratic."""
-_AS_SQUARE_BRACKETS = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class NotInDialect(LookupError):
@@ -68,20 +60,9 @@ def unreadable(payload: bytes) -> str | None:
             payload.decode()
         except UnicodeDecodeError:
             return "not UTF-8"
-    if payload.count(b"{") + payload.count(b"[") > MAX_DEPTH and _is_too_deep(payload):
+    if nests_too_deep(payload):
         return f"nested deeper than {MAX_DEPTH}"
     return None
-
-
-def _is_too_deep(payload: bytes) -> bool:
-    """Whether brackets outside strings nest too deep (or do not match: then it is no JSON either).
-
-    Each round removes exactly the innermost level, everywhere at once.
-    """
-    brackets = _STRING.sub(b"", payload).translate(_AS_SQUARE_BRACKETS, _NO_BRACKETS)
-    for _ in range(MAX_DEPTH):
-        brackets = brackets.replace(b"[]", b"")
-    return bool(brackets)
 
 
 class Reader(ABC):
