@@ -73,6 +73,36 @@ def test_frames_and_what_is_held_are_the_whole_stream(data: bytes, version: Vers
             read_frame(AUTH, item)
 
 
+@given(st.lists(opaque_frames, max_size=6), st.sampled_from(Version), st.integers(0, 60), st.integers(1, 50))
+def test_what_is_too_long_to_be_held_is_passed_over(
+    some: list[Frame], version: Version, longest: int, size: int
+) -> None:
+    some = [frame for frame in some if len(frame.body) <= (40 if frame.sub_proto == 2 else 60)]  # type: ignore[arg-type]
+    data = stream(version, *some)
+    decoder = FrameDecoder(version, SMALL)
+    decoder.longest_opaque = longest
+    items: list[RawFrame | Refused] = []
+    for start in range(0, len(data), size):
+        items += decoder.feed(data[start : start + size])
+        assert decoder.held < 32 + max(40, longest)
+    kept = [frame for frame in some if frame.sub_proto == 2 or len(frame.body) <= longest]  # type: ignore[arg-type]
+    assert [item.payload for item in items if isinstance(item, RawFrame)] == [frame.body for frame in kept]
+    assert (decoder.passed_over, decoder.held) == (len(some) - len(kept), 0)
+
+
+def test_frames_are_cut_when_they_are_asked_for() -> None:
+    opaque = Frame(b"x" * 50, sub_proto=7)
+    decoder = FrameDecoder(Version.V1, SMALL)
+    decoder.take_in(stream(Version.V1, opaque, opaque)[:100])
+    assert (decoder.held, decoder.is_ready) == (100, True)
+    assert isinstance(decoder.next(), RawFrame)
+    decoder.longest_opaque = 40
+    assert (decoder.next(), decoder.held, decoder.is_ready, decoder.passed_over) == (None, 0, False, 1)
+    decoder.take_in(stream(Version.V1, opaque)[-48:] + stream(Version.V1, Frame(b"y", sub_proto=7)))
+    item = decoder.next()
+    assert isinstance(item, RawFrame) and item.payload == b"y"
+
+
 @pytest.mark.parametrize("version", Version)
 def test_the_first_frame_shows_the_version(version: Version) -> None:
     decoder = FrameDecoder()
