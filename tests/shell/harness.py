@@ -58,6 +58,7 @@ def config(**tables: Any) -> HubConfig:
         "listen": {"address": ANYWHERE},
         "storage": {"durability": "none"},
         "auth": {"role_perms": ROLES},
+        "per_address": {"exempt": ["127.0.0.1"]},
     }
     lists = {name: value for name, value in tables.items() if isinstance(value, list)}
     return configure({**merge(base, {name: table for name, table in tables.items() if name not in lists}), **lists})

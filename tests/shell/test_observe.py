@@ -16,7 +16,8 @@ from hubauth.core.policy import Dialect
 from hubauth.shell.addresses import Address
 from hubauth.shell.client import DeviceClient
 from hubauth.shell.metrics import serve_metrics
-from hubauth.shell.observe import LINES_PER_SECOND, LOGGER, Observer, say, set_up_logging
+from hubauth.shell.observe import LOGGER, Observer, say, set_up_logging
+from hubauth.shell.rationing import LINES_PER_HOST, LINES_PER_PEER, LINES_PER_SECOND, WINDOW_SECONDS
 from hubauth.shell.settings import LogTable
 from tests.shell.harness import ADMIN, config, hub_credential, refusal, run, running, three_levels, until
 from tests.shell.raw import peer
@@ -103,9 +104,38 @@ def test_lines_are_rationed(log: io.StringIO) -> None:
         observer.event("dropped", number=number)
     assert len(lines(log, "dropped")) == LINES_PER_SECOND
     observer.replenish()
-    assert lines(log, "suppressed")[0]["lines"] == 10
+    assert (lines(log, "suppressed")[0]["lines"], lines(log, "suppressed")[0]["events"]) == (10, "dropped")
     observer.event("dropped")
     assert len(lines(log, "dropped")) == LINES_PER_SECOND + 1
+
+
+def test_lines_are_rationed_per_peer_and_event(log: io.StringIO) -> None:
+    observer = Observer()
+
+    def noise(event: str, level: int) -> None:
+        for number in range(1000):
+            observer.event(event, level, peer=f"10.0.0.1:{number % 100}")
+
+    noise("dropped", logging.INFO)
+    noise("slow_reader", logging.WARNING)
+    assert len(lines(log, "slow_reader")) == LINES_PER_HOST
+    for number in range(2 * LINES_PER_PEER):
+        observer.event("slow_reader", logging.WARNING, peer="10.0.0.2:1", number=number)
+    assert len(lines(log, "slow_reader")) == LINES_PER_HOST + LINES_PER_PEER
+    observer.event("limited", logging.WARNING, peer="10.0.0.1:1")
+    assert len(lines(log, "limited")) == 1, "another event of a noisy peer"
+    for _ in range(WINDOW_SECONDS):
+        observer.replenish()
+    observer.event("slow_reader", logging.WARNING, peer="10.0.0.2:1")
+    assert len(lines(log, "slow_reader")) == LINES_PER_HOST + LINES_PER_PEER + 1
+
+
+def test_peers_beyond_counting_share_a_ration(log: io.StringIO) -> None:
+    observer = Observer()
+    for number in range(100_000):
+        observer.event("limited", logging.WARNING, peer=f"host-{number}:1")
+    assert len(observer._rations._written) <= 20_001
+    assert len(lines(log, "limited")) < 11_000
 
 
 def test_counters_for_prometheus() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hubauth.wire.header import Version
 from tests.shell.harness import child_config, config, joined, run, running, until
 from tests.shell.raw import Peer, peer, register, written
 
+ASKED = 4711
 DEVICE = {"device_id": "flood", "node_id": 7, "credential": "f" * 43}
 
 
@@ -89,6 +91,58 @@ def test_a_disk_that_hangs_does_not_gather_frames(tmp_path: Path, monkeypatch: p
             assert held < 4_000_000
             disk.set()
             assert len(await reader.frames(400)) == 400
+
+    run(story())
+
+
+def test_large_broadcasts_disconnect_nobody_who_reads() -> None:
+    async def story() -> None:
+        async with AsyncExitStack() as stack:
+            hub = await stack.enter_async_context(running(config(limits={"opaque_bytes_per_second": 100_000_000})))
+            devices = [await stack.enter_async_context(peer(hub.address)) for _ in range(20)]
+            for number, device in enumerate(devices):
+                await admitted(device, f"device-{number}")
+            stranger = await stack.enter_async_context(peer(hub.address))
+            source = await admitted(stranger, "stranger")
+            reading = [asyncio.ensure_future(answered(device)) for device in devices]
+            await stranger.send(written(Frame(bytes(1024 * 1024), Major.MSG, 1, source, 0, 9)) * 8)
+            await stranger.send(register("stranger", ASKED))
+            await answered(stranger)
+            for number, device in enumerate(devices):
+                await device.send(register(f"device-{number}", ASKED))
+            assert all(await asyncio.gather(*reading)), "a device that reads was disconnected"
+            assert hub.connections == 21 and not hub.observer.counters["closed", "slow_reader"]
+
+    run(story())
+
+
+async def answered(one: Peer) -> bool:
+    """Read until the answer to ``ASKED`` comes; whether it does."""
+    while frames := await one.frames(1):
+        if frames[0].msg_id == ASKED:
+            return True
+    return False
+
+
+def test_who_sends_more_than_it_may_is_not_listened_to_for_a_while() -> None:
+    """It loses nothing, it has to wait; and nobody else has to."""
+
+    async def story() -> None:
+        async with (
+            running(config(limits={"opaque_bytes_per_second": 200_000})) as hub,
+            peer(hub.address) as sender,
+            peer(hub.address) as reader,
+        ):
+            source, target = await admitted(sender, "sender"), await admitted(reader, "reader")
+            frame = written(Frame(bytes(50_000), Major.MSG, 1, source, target, 9))
+            sender.writer.write(frame * 12)
+            received = asyncio.ensure_future(reader.frames(12))
+            await until(lambda: hub.observer.counters["rests", ""])
+            async with peer(hub.address) as other:
+                await admitted(other, "other")
+            assert not received.done()
+            assert len(await received) == 12
+            assert not hub.observer.counters["unsent", "crowded"]
 
     run(story())
 

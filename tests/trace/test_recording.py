@@ -164,7 +164,7 @@ def test_a_restart_answers_nobody_and_still_conforms(tmp_path: Path) -> None:
             child = child_config(2, root.address, storage=storage)
             async with recorded(child, tmp_path / "t", key_file=tmp_path / "key") as hub:
                 await joined(hub)
-                root.engine.receive = lambda *_: 0  # type: ignore[method-assign]
+                root.engine.receive = lambda *_: None  # type: ignore[method-assign]
                 async with peer(hub.address) as device:
                     await device.send(register("sensor"))
                     await until(lambda: hub.engine.state.pending)

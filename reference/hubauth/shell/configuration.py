@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ from hubauth.core.keys import read_keys
 from hubauth.core.messages import MAX_DEVICE_ID_BYTES
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.shell.addresses import Address, parse_address
-from hubauth.shell.settings import File, LimitsTable, ListenTable, LogTable, ParentTable, StorageTable, TlsTable
+from hubauth.shell.settings import (
+    File,
+    LimitsTable,
+    ListenTable,
+    LogTable,
+    ParentTable,
+    PerAddressTable,
+    StorageTable,
+    TlsTable,
+)
 from hubauth.wire.header import Version
 
 _AT = re.compile(r"^(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
@@ -42,6 +52,7 @@ class HubConfig:
     parent: Address | None
     parenting: ParentTable | None
     limits: LimitsTable
+    per_address: PerAddressTable
     storage: StorageTable
     tls: TlsTable | None
     metrics: Address | None
@@ -88,6 +99,7 @@ def configure(tables: Mapping[str, Any]) -> HubConfig:
     if parent is not None and parent.port == 0:
         raise ConfigurationError("parent.address", "port 0 cannot be connected to")
     metrics = None if file.metrics is None else _address("metrics.address", file.metrics.address)
+    _check_exempt(file)
     _check_storage(file)
     _check_tls(file)
     return HubConfig(
@@ -98,6 +110,7 @@ def configure(tables: Mapping[str, Any]) -> HubConfig:
         parent=parent,
         parenting=file.parent,
         limits=file.limits,
+        per_address=file.per_address,
         storage=file.storage,
         tls=file.tls,
         metrics=metrics,
@@ -131,6 +144,15 @@ def _address(key: str, text: str) -> Address:
         return parse_address(text)
     except ValueError as problem:
         raise ConfigurationError(key, str(problem)) from None
+
+
+def _check_exempt(file: File) -> None:
+    for at, network in enumerate(file.per_address.exempt):
+        try:
+            ip_network(network)
+        except ValueError as problem:
+            hint = "an address such as 10.0.0.5, or a network such as 10.0.0.0/24"
+            raise ConfigurationError(f"per_address.exempt[{at}]", str(problem), hint) from None
 
 
 def _check_storage(file: File) -> None:

@@ -1,28 +1,27 @@
 """One TCP connection: bytes to frames, frames to the engine, and what the engine releases back to bytes.
 
 A connection becomes a link when its first whole frame has come: who only connects, or sends garbage, never touches the
-hub's state. A few frames are handled per turn, the rest waits while reading is paused, so no peer can keep the others
-waiting. Who does not read its answers is not read from either, and beyond a limit is closed.
+hub's state. What was read waits until the connection is served (``hubauth.shell.turn``); meanwhile nothing more is
+read. Who does not read its answers is not read from either, and beyond a limit is closed.
 """
 
 import asyncio
 import logging
-import socket
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
 from typing import cast
 
-from hubauth.core.inputs import PARENT, Link, LinkDown, LinkUp
-from hubauth.shell.engine import Engine
-from hubauth.shell.observe import Observer, say
-from hubauth.shell.settings import LimitsTable
-from hubauth.wire.framing import FrameDecoder, Limits, RawFrame
+from hubauth.core.inputs import Link, LinkDown, LinkUp
+from hubauth.core.messages import SUB_PROTO
+from hubauth.shell.allowance import Room
+from hubauth.shell.commons import Commons, Standing
+from hubauth.shell.sockets import address_of, keep_alive
+from hubauth.wire.framing import FrameDecoder, Limits
 from hubauth.wire.header import Refused, Version
 
+_STRANGER, _HUB = Standing.STRANGER, Standing.HUB
 _HIGH_WATER = 64 * 1024
-_OVERLOAD_PAUSE = 0.005
-_OUTPUTS_OF_A_FRAME = 8
+_LONGEST_REST = 10.0
+_HUB_WEIGHT = 8.0
+"""Many speak through a hub."""
 _CLOSE = b""
 """In the place of a frame: close after what was put before. No frame is empty."""
 
@@ -30,24 +29,29 @@ _CLOSE = b""
 class Connection(asyncio.Protocol):
     """A connection of either kind; ``ParentConnection`` and ``ChildConnection`` differ in when they are a link."""
 
-    def __init__(self, engine: Engine, limits: LimitsTable, version: Version | None, observer: Observer) -> None:
-        self._engine = engine
-        self._limits = limits
-        self._observer = observer
-        self._decoder = FrameDecoder(version, Limits(limits.payload, limits.opaque_payload))
+    def __init__(self, commons: Commons, version: Version | None) -> None:
+        self._commons = commons
+        self._engine, self._limits, self._observer = commons.engine, commons.limits, commons.observer
+        self._decoder = FrameDecoder(version, Limits(self._limits.payload, self._limits.opaque_payload))
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._backlog: deque[RawFrame] = deque()
-        self._refused: Refused | None = None
         self._outgoing: list[bytes] = []
         self._sealed: list[bytes] = []
         self._unreleased = 0
         """Bytes that were put and not released."""
         self._congested = False
+        self._resting = False
+        """Whether it has done more than it may, and is not listened to for a moment."""
+        self._opaque_until = 0.0
         self._reading = True
-        self._working = False
         self._ended = False
         """The peer will say nothing more."""
+        self._room: Room | None = None
+        self._held = 0
+        """What is counted in that room."""
+        self._passed_over = 0
+        self.enlisted = False
+        self.cost = commons.turns.floor
         self.closing_since: float | None = None
         self.link: Link | None = None
         self.peer = self.connection = ""
@@ -61,8 +65,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
-        self.peer = _address(transport.get_extra_info("peername"))
-        self.connection = self.named(_address(transport.get_extra_info("sockname")))
+        self.peer = address_of(transport.get_extra_info("peername"))
+        self.connection = self.named(address_of(transport.get_extra_info("sockname")))
         keep_alive(transport.get_extra_info("socket"), self._limits.keepalive_seconds)
         self.made()
 
@@ -70,16 +74,18 @@ class Connection(asyncio.Protocol):
         self.last_read = self._loop.time()
         if self.closing_since is not None:
             return
-        frames = self._decoder.feed(data)
-        if frames and isinstance(frames[-1], Refused):
-            self._refused = cast(Refused, frames.pop())
-        self._backlog.extend(cast(list[RawFrame], frames))
-        if not self._decoder.held:
-            self._frame_since = None
-        elif frames or self._frame_since is None:
-            self._frame_since = self.last_read
-        if not self._working:
-            self._work()
+        self._decoder.take_in(data)
+        self._count_held()
+        if self._room is not None and self._room.is_too_small_for(self._held):
+            self._observer.event("no_room", logging.WARNING, peer=self.peer, held=self._held)
+            self.drop("no_room", at_once=True)
+        elif not self._decoder.is_ready:
+            self._frame_since = self._frame_since or self.last_read
+        elif self.enlisted:
+            # uvloop reads on and on within one turn.
+            self._pace()
+        else:
+            self._commons.turns.enlist(self)
 
     def eof_received(self) -> bool:
         """The peer has said everything; it may still want its answers."""
@@ -101,9 +107,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._congested = False
         self._ended = True
-        if not self._working:
-            self._work()
-        self.lost()
+        self._commons.turns.enlist(self)
 
     # To the engine
 
@@ -115,50 +119,110 @@ class Connection(asyncio.Protocol):
         """The connection is open."""
 
     def lost(self) -> None:
-        """The connection is gone."""
+        """The connection is gone, and what came over it is handled."""
 
-    def _work(self) -> None:
-        """Handle a few frames; the rest in later turns, or when journal or peer have caught up."""
-        self._working = False
-        if self._backlog and not self._engine.overloaded:
-            self._handle_some()
-        if self.closing_since is not None:
-            self._backlog.clear()
-        if self._backlog:
-            self._go_on()
-        elif self._refused is not None and self.closing_since is None:
-            self._observer.event("refused", rule=self._refused.rule, detail=self._refused.detail, peer=self.peer)
-            self._observer.count("refused", self._refused.rule)
-            self.drop("unreadable")
-        elif self._transport is None:
-            self._unlink()
-        self._pace()
+    @property
+    def weight(self) -> float:
+        return _HUB_WEIGHT if self.is_hub else 1.0
 
-    def _handle_some(self) -> None:
-        left = self._limits.frames_per_turn
-        while self._backlog and left > 0:
-            if self.closing_since is not None or self._is_held_back:
-                return
+    @property
+    def wants_a_turn(self) -> bool:
+        return self._decoder.is_ready and not self._is_held_back
+
+    def serve(self, until: float, most: int) -> int:
+        """Handle frames for a while; how many bytes came in and go out because of them."""
+        decoder, clock, moved, frames = self._decoder, self._commons.turns.clock, 0, 0
+        standing = self.standing
+        while self.closing_since is None and not self._is_held_back:
+            if standing is _STRANGER:
+                standing = self.standing
+            # A stranger's would be dropped anyhow, so a long one is not even held.
+            decoder.longest_opaque = self._limits.payload if standing is _STRANGER else self._limits.opaque_payload
+            frame = decoder.next()
+            if frame is None:
+                break
+            if isinstance(frame, Refused):
+                self._refuse(frame)
+                break
             if self.link is None:
                 self.become_link()
                 assert self.link is not None
-            outputs = self._engine.receive(self.link, self._backlog.popleft())
-            # A broadcast to many is as much work as many frames.
-            left -= 1 + outputs // _OUTPUTS_OF_A_FRAME
+            before = self._engine.bytes_put
+            self._engine.receive(self.link, frame)
+            size = frame.header.length + frame.header.payload_length + self._engine.bytes_put - before
+            if standing is not _HUB and frame.header.sub_proto != SUB_PROTO:
+                self._spend_opaque(size)
+            frames, moved = frames + 1, moved + size
+            if moved >= most or clock() >= until:
+                break
+        if decoder.is_ready or not decoder.held:
+            self._frame_since = None
+        elif frames or self._frame_since is None:
+            self._frame_since = self.last_read
+        self._after_serving()
+        return moved
+
+    def _after_serving(self) -> None:
+        if self._decoder.passed_over > self._passed_over:
+            self._observer.count("passed_over", by=self._decoder.passed_over - self._passed_over)
+            self._observer.event("passed_over", peer=self.peer, detail="a large frame without a session")
+            self._passed_over = self._decoder.passed_over
+        if self.closing_since is not None:
+            self._decoder.forget()
+        if self._transport is None and not self.wants_a_turn:
+            self._decoder.forget()
+            self.lost()
+            self._unlink()
+        self._count_held()
+        self._pace()
+
+    def _refuse(self, refused: Refused) -> None:
+        self._observer.event("refused", rule=refused.rule, detail=refused.detail, peer=self.peer)
+        self._observer.count("refused", refused.rule)
+        self.drop("unreadable")
+
+    def fail(self, problem: Exception) -> None:  # noqa: ARG002 - it has been logged
+        self._observer.count("closed", "step_failed")
+        self.turn_deaf()
+        self.abort()
+
+    def _spend_opaque(self, size: int) -> None:
+        """Who sends more opaque bytes than it may is not listened to until that is made up for."""
+        now, rate = self._loop.time(), self._commons.opaque
+        self._opaque_until = min(rate.spend(self._opaque_until, now, size), now + rate.seconds + _LONGEST_REST)
+        wait = rate.wait(self._opaque_until, now)
+        if wait and not self._resting:
+            self._resting = True
+            self._observer.count("rests")
+            self._loop.call_later(wait, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._resting = False
+        self._go_on()
+
+    def _count_held(self) -> None:
+        """Keep count of what is held, where it belongs: with strangers or with devices."""
+        room, held = None, 0
+        if self._transport is not None and self.closing_since is None:
+            room, held = self._commons.room_of(self.standing), self._decoder.held
+        if self._room is not None:
+            self._room.held -= self._held
+        if room is not None:
+            room.held += held
+        self._room, self._held = room, held
 
     def _go_on(self) -> None:
         """Handle the rest in another turn, unless the peer must read first."""
-        if self._backlog and not self._working and not self._is_held_back:
-            self._working = True
-            self._loop.call_later(_OVERLOAD_PAUSE if self._engine.overloaded else 0, self._work)
+        if self.wants_a_turn:
+            self._commons.turns.enlist(self)
         self._pace()
 
     @property
     def _is_held_back(self) -> bool:
-        """Whether enough answers wait for this device already."""
+        """Whether enough answers wait for this device already, or it has to rest."""
         if self._transport is None:
             return False
-        return (self._congested or self._unreleased > _HIGH_WATER) and not self.is_hub
+        return self._resting or ((self._congested or self._unreleased > _HIGH_WATER) and not self.is_hub)
 
     def become_link(self) -> None:
         """Tell the core that this connection exists."""
@@ -176,7 +240,7 @@ class Connection(asyncio.Protocol):
 
         Two hubs that waited for each other to read would wait for ever; between them only the write limit counts.
         """
-        wanted = not self._backlog and not self._is_held_back
+        wanted = not self._decoder.is_ready and not self._is_held_back
         if wanted != self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = wanted
             if wanted:
@@ -199,9 +263,16 @@ class Connection(asyncio.Protocol):
     @property
     def crowded(self) -> bool:
         transport = self._transport
-        if transport is None or not self.is_hub:
+        if transport is None:
             return False
         return self._unreleased + transport.get_write_buffer_size() > self.write_limit() // 2
+
+    def may_register(self) -> bool:
+        """Whether its address has registrations left."""
+        return True
+
+    def has_failed(self) -> None:
+        """An authentication on this connection was refused."""
 
     def put(self, data: bytes) -> bool:
         self._outgoing.append(data)
@@ -228,7 +299,8 @@ class Connection(asyncio.Protocol):
         self._observer.count("bytes_sent", by=size)
         if closes:
             transport.close()
-        elif transport.get_write_buffer_size() > self.write_limit():
+        elif transport.get_write_buffer_size() > self.write_limit() + self._limits.opaque_payload:
+            # The last opaque frame that was let in may have been as long as that.
             self._observer.event("slow_reader", logging.WARNING, peer=self.peer, link=self.link)
             self.drop("slow_reader", at_once=True)
         elif self._ended:
@@ -240,15 +312,22 @@ class Connection(asyncio.Protocol):
         return self._limits.hub_write_buffer if self.is_hub else self._limits.write_buffer
 
     @property
+    def standing(self) -> Standing:
+        """What is at the other end."""
+        session = self._engine.state.links.get(self.link) if self.link is not None else None
+        if session is None:
+            return _STRANGER
+        return _HUB if session.is_hub else Standing.DEVICE
+
+    @property
     def is_hub(self) -> bool:
         """Whether a hub is at the other end."""
-        session = self._engine.state.links.get(self.link) if self.link is not None else None
-        return session is not None and session.is_hub
+        return self.standing is _HUB
 
     def end_if_done(self) -> None:
         """After the peer's last word: close once nothing is left to answer."""
         waits = self.link is not None and self._engine.state.index.waiting.get(self.link)
-        if not (self._backlog or self._working or self._outgoing or self._sealed or waits):
+        if not (self._decoder.is_ready or self.enlisted or self._outgoing or self._sealed or waits):
             self.drop("ended")
 
     def drop(self, why: str, *, at_once: bool = False) -> None:
@@ -288,13 +367,13 @@ class Connection(asyncio.Protocol):
     def check_session(self, now: float) -> None:
         """Likewise, where it depends on who the peer is."""
         limits = self._limits
-        session = self._engine.state.links.get(self.link) if self.link is not None else None
-        if session is None:
+        standing = self.standing
+        if standing is _STRANGER:
             if limits.unauthenticated_seconds and now - self.unbound_since > limits.unauthenticated_seconds:
                 self.drop("unauthenticated")
             return
         self.unbound_since = now
-        if limits.idle_seconds and not session.is_hub and now - self.last_read > limits.idle_seconds:
+        if limits.idle_seconds and standing is not _HUB and now - self.last_read > limits.idle_seconds:
             self.drop("idle")
 
     @property
@@ -316,91 +395,3 @@ class Connection(asyncio.Protocol):
         """End without a word."""
         if self._transport is not None:
             self._transport.abort()
-
-
-class ChildConnection(Connection):
-    """A device or child hub that has connected."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        limits: LimitsTable,
-        version: Version | None,
-        observer: Observer,
-        connections: "set[ChildConnection]",
-        on_lost: Callable[[], None],
-    ) -> None:
-        super().__init__(engine, limits, version, observer)
-        self._connections = connections
-        self._on_lost = on_lost
-
-    def made(self) -> None:
-        self._connections.add(self)
-
-    def lost(self) -> None:
-        self._connections.discard(self)
-        self._on_lost()
-
-
-class ParentConnection(Connection):
-    """The connection to the parent is a link as soon as it is open: the hub speaks first."""
-
-    def __init__(self, engine: Engine, limits: LimitsTable, version: Version, observer: Observer) -> None:
-        super().__init__(engine, limits, version, observer)
-        self.gone = asyncio.Event()
-        self.was_present = False
-
-    def become_link(self) -> None:
-        self.link = PARENT
-        self._engine.ports[PARENT] = self
-        self._engine.feed(LinkUp(PARENT))
-
-    def named(self, here: str) -> str:
-        return f"{here}-{self.peer}"
-
-    def made(self) -> None:
-        self.become_link()
-
-    def lost(self) -> None:
-        self.gone.set()
-
-    def _unlink(self) -> None:
-        if self.link is not None:
-            self.was_present = self._engine.state.parent_present
-        super()._unlink()
-
-    def _handle_some(self) -> None:
-        super()._handle_some()
-        if not self.was_present and self._engine.state.parent_present:
-            self.was_present = True
-            say(logging.INFO, "parent_present", address=self.peer)
-
-    def check_session(self, now: float) -> None:
-        """The parent may be silent as long as it likes: keepalive watches it."""
-
-    @property
-    def is_hub(self) -> bool:
-        return True
-
-
-def _address(name: object) -> str:
-    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else str(name or "")
-
-
-def keep_alive(sock: socket.socket | None, seconds: float) -> None:
-    """Let TCP find out when a silent peer has vanished."""
-    if sock is None or not seconds or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    idle = max(int(seconds), 1)
-    # The peer may be gone already; that is no reason not to notice.
-    with suppress(OSError):
-        _set_keep_alive(sock, idle)
-
-
-def _set_keep_alive(sock: socket.socket, idle: int) -> None:
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", idle), ("TCP_KEEPINTVL", max(idle // 4, 1)), ("TCP_KEEPCNT", 4)):
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, idle * 2000)

@@ -18,6 +18,7 @@ from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTi
 from hubauth.core.recovery import lasting_changes, lets_go
 from hubauth.core.step import step
 from hubauth.core.transition import Step
+from hubauth.shell.alarms import watch_answer, watch_registration
 from hubauth.shell.entropy import Credentials
 from hubauth.shell.forgetting import Forgetting
 from hubauth.shell.journal import Journal, policy_refused
@@ -30,6 +31,7 @@ from hubauth.wire.dialects.codec import NotInDialect
 from hubauth.wire.framing import RawFrame, encode_frame, read_frame
 from hubauth.wire.header import Version
 
+wall_clock = time.time
 _ISSUING = (Register, AssistRegister)
 _TIMESTAMP_AT = {Version.V1: 14, Version.V2: 24}
 _RETRY_ANNOUNCING = 0.02
@@ -64,6 +66,16 @@ class Port(Batched, Protocol):
     @property
     def crowded(self) -> bool:
         """Whether what is left of its room is for the hubs' own messages."""
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether a hub is at the other end."""
+
+    def may_register(self) -> bool:
+        """Whether its address has registrations left."""
+
+    def has_failed(self) -> None:
+        """An authentication on it was refused."""
 
     def put(self, data: bytes) -> bool:
         """Keep a frame until the batch is safe; whether it is the first of this batch."""
@@ -110,6 +122,8 @@ class Engine:
         self._stamp = b"\0\0\0\0"
         self._put = 0
         """Bytes of the batch that is gathering."""
+        self.bytes_put = 0
+        """Bytes of all batches."""
         self._written: tuple[Frame, Version, bytes] | None = None
         """The last frame and its bytes: a broadcast is written once."""
         self.records = 0
@@ -125,15 +139,20 @@ class Engine:
         self.ports[link] = port
         return link
 
-    def receive(self, link: Link, raw: RawFrame) -> int:
-        """A frame came in; how many outputs it had."""
+    def receive(self, link: Link, raw: RawFrame) -> None:
+        """A frame came in."""
         frame = read_frame(self._codec, raw).frame
+        if isinstance(frame.body, Register) and not self.ports[link].may_register():
+            self.ports[link].drop("registrations")
+            return
         fresh = self._credentials.draw() if isinstance(frame.body, _ISSUING) else ""
         done = self._step(Received(link, frame, fresh))
         if done is None:
             # Unanswered, but not silently: the peer sees its connection go.
             self.ports[link].drop("step_failed")
-            return 0
+            return
+        if fresh:
+            watch_registration(self._observer, self.ports[link], self.policy, frame.body, done)
         if self._recorder is not None:
             self._recorder.received(link, raw, self.ports[link].version)
         self._advance(done)
@@ -142,7 +161,6 @@ class Engine:
         if self._taken >= _FRAMES_PER_BATCH:
             # A long turn is cut into batches, so that the first need not wait for the last.
             self._commit()
-        return len(done.outputs)
 
     def feed(self, happened: Input) -> None:
         """Anything else happened."""
@@ -195,9 +213,10 @@ class Engine:
 
     def _turn(self) -> None:
         if not self._scheduled:
-            self._scheduled = True
-            self._stamp = int(time.time()).to_bytes(4, "big")
+            # First of all: a turn that is begun and never committed would be the hub's last.
             self._loop.call_soon(self._commit)
+            self._scheduled = True
+            self._stamp = (int(wall_clock()) & 0xFFFFFFFF).to_bytes(4, "big")
             if self._recorder is not None:
                 self._recorder.checkpoint(self.policy, self.state)
                 self._touched.append(self._recorder)
@@ -233,8 +252,8 @@ class Engine:
         port, frame = self.ports.get(output.link), output.frame
         version = Version.V1 if port is None else port.version
         if frame.sub_proto != SUB_PROTO and port is not None and port.crowded:
-            # Whoever floods loses its own frames, not the link that everybody behind it depends on.
-            self._observer.event("unsent", link=output.link, detail="too much waits for this hub")
+            # Whoever floods loses its own frames; it costs nobody else a connection.
+            self._observer.event("unsent", peer=port.peer, link=output.link, detail="too much waits for this peer")
             self._observer.count("unsent", "crowded")
             return
         try:
@@ -244,14 +263,17 @@ class Engine:
             self._observer.count("unsent")
             return
         self._put += len(data)
+        self.bytes_put += len(data)
         if self._recorder is not None:
             self._recorder.sent(output.link, data, version)
         if port is None:
             # Decided and lost: nobody is at the other end any more.
             self._observer.event("unsent", link=output.link, detail="the connection is gone")
             self._observer.count("unsent")
-        elif port.put(data):
+            return
+        if port.put(data):
             self._touched.append(port)
+        watch_answer(self._observer, port, self.policy, self.state, frame.body)
 
     def _bytes_of(self, frame: Frame, version: Version) -> bytes:
         last = self._written

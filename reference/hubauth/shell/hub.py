@@ -13,20 +13,25 @@ from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke, PolicyChanged
 from hubauth.core.policy import Policy, Trust
 from hubauth.shell.addresses import Address
+from hubauth.shell.commons import Commons
 from hubauth.shell.configuration import ConfigurationError, HubConfig
-from hubauth.shell.connection import ChildConnection, Connection
+from hubauth.shell.connection import Connection
 from hubauth.shell.engine import Engine
 from hubauth.shell.journal import Journal, Recovered
+from hubauth.shell.neighbourhood import Neighbourhood
 from hubauth.shell.observe import Observer, say
 from hubauth.shell.parent import ParentLine
+from hubauth.shell.peers import ChildConnection
 from hubauth.shell.policies import encode_policy
 from hubauth.shell.snapshot import Snapshot
+from hubauth.shell.sockets import address_of
 from hubauth.shell.tls import parent_context, server_context
 from hubauth.trace.recorder import Recorder
 from hubauth.trace.rows import Recording
 
 _ACCEPT_PAUSE = 0.1
-_ACCEPTED_PER_TURN = 64
+_ACCEPTED_PER_TURN = 8
+_CHECKED_PER_TURN = 64
 _TLS_HANDSHAKE_SECONDS = 10.0
 _OTHER_DESCRIPTORS = 64
 """For journal, snapshot, listening sockets, the parent, metrics and the event loop itself."""
@@ -44,6 +49,7 @@ class Hub:
         self._recorder: Recorder | None = None
         self._journal: Journal | None = None
         self._connections: set[ChildConnection] = set()
+        self._neighbourhood = Neighbourhood(config.per_address)
         self._room = asyncio.Semaphore(_places(config.limits.connections))
         self._tasks: set[asyncio.Task[None]] = set()
         self._welcoming: set[asyncio.Task[None]] = set()
@@ -61,6 +67,7 @@ class Hub:
         upwards = parent_context(config.parenting) if config.parenting is not None else None
         try:
             self.engine = self._open_engine()
+            self.commons = Commons.of(self.engine, config.limits, self.observer, self._neighbourhood)
             await self.engine.settle()
             self._socket = _listen(config.listen, config.listening.backlog)
         except BaseException:
@@ -69,7 +76,7 @@ class Hub:
         self._spawn(self._accept(self._socket, tls), self._tasks)
         self._spawn(self._watch(), self._tasks)
         if config.parent is not None and config.parenting is not None:
-            self._line = ParentLine(self.engine, config.limits, self.observer, config.parent, config.parenting, upwards)
+            self._line = ParentLine(self.commons, config.parent, config.parenting, upwards)
             self._spawn(self._line.run(), self._tasks)
         if config.policy.trust is Trust.OPEN:
             say(logging.WARNING, "open_trust", detail="anyone may claim to be a hub: for laboratories only")
@@ -200,7 +207,7 @@ class Hub:
         while True:
             await self._room.acquire()
             try:
-                accepted, _ = await loop.sock_accept(listening)
+                accepted, name = await loop.sock_accept(listening)
             except OSError as problem:
                 self._room.release()
                 say(logging.ERROR, "accept_failed", detail=str(problem))
@@ -209,7 +216,7 @@ class Hub:
                 self._room.release()
                 raise
             else:
-                self._take_in(accepted, tls)
+                self._take_in(accepted, name, tls)
                 await self._accept_waiting(listening, tls)
                 # With whoever waits already, sock_accept need not wait, and nobody else would have a turn.
                 await asyncio.sleep(0)
@@ -220,25 +227,33 @@ class Hub:
             if self._room.locked():
                 return
             try:
-                accepted, _ = listening.accept()
+                accepted, name = listening.accept()
             except OSError:
                 return  # nobody, or what sock_accept will say
             await self._room.acquire()
             accepted.setblocking(False)
-            self._take_in(accepted, tls)
+            self._take_in(accepted, name, tls)
 
-    def _take_in(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
-        self.observer.count("accepted")
-        self._spawn(self._welcome(accepted, tls), self._welcoming)
+    def _take_in(self, accepted: socket.socket, name: Any, tls: ssl.SSLContext | None) -> None:
+        site = self._neighbourhood.site_of(name[0])
+        too_many = self._neighbourhood.admits(site, asyncio.get_running_loop().time())
+        if too_many:
+            self.observer.alarm("limited", peer=address_of(name), detail=too_many)
+            self._room.release()
+            accepted.close()
+        else:
+            self.observer.count("accepted")
+            self._spawn(self._welcome(accepted, site, tls), self._welcoming)
 
-    async def _welcome(self, accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
-        config = self.config
+    def _leave(self, site: str) -> None:
+        self._neighbourhood.left(site)
+        self._room.release()
+
+    async def _welcome(self, accepted: socket.socket, site: str, tls: ssl.SSLContext | None) -> None:
         made: list[ChildConnection] = []
 
         def protocol() -> ChildConnection:
-            connection = ChildConnection(
-                self.engine, config.limits, config.header, self.observer, self._connections, self._room.release
-            )
+            connection = ChildConnection(self.commons, self.config.header, site, self._connections, self._leave)
             made.append(connection)
             return connection
 
@@ -249,7 +264,7 @@ class Hub:
             self.observer.event("handshake_failed", detail=str(problem))
             self.observer.count("closed", "handshake")
             if not made or made[0] not in self._connections:
-                self._room.release()
+                self._leave(site)
                 accepted.close()
 
     async def _watch(self) -> None:
@@ -265,8 +280,10 @@ class Hub:
             if now - replenished >= 1.0:
                 self.observer.replenish()
                 replenished = now
-            for connection in list(self._connections):
+            for number, connection in enumerate(list(self._connections), 1):
                 connection.check(now)
+                if number % _CHECKED_PER_TURN == 0:
+                    await asyncio.sleep(0)
             if self._line is not None and self._line.connection is not None:
                 self._line.connection.check(now)
 

@@ -1,7 +1,7 @@
 """What a hub tells its operator: log lines with named fields, and counters. Never a credential.
 
-Lines about what peers do are rationed, so that nobody can slow the hub down, or fill a disk, by being wrong often;
-what was left out is counted and said.
+Lines about what peers do are rationed per peer and event, so that nobody can slow the hub down, fill a disk or hide
+what another does by being wrong often; what was left out is counted and said.
 """
 
 import json
@@ -19,10 +19,10 @@ from hubauth.core.outputs import Note, NoteKind, Output, Send
 from hubauth.core.transition import Step
 from hubauth.report.conceal import conceal
 from hubauth.report.escape import visible, visible_lines
+from hubauth.shell.rationing import Rations
 from hubauth.shell.settings import LogTable
 
 LOGGER = logging.getLogger("hubauth")
-LINES_PER_SECOND = 50
 _FIELDS = "hubauth_fields"
 
 _LEVELS = {NoteKind.REFUSED_BY_PARENT: logging.WARNING, NoteKind.POLICY_REFUSED: logging.ERROR}
@@ -84,7 +84,7 @@ def say(level: int, event: str, *, error: BaseException | None = None, **said: A
 
 
 class Observer:
-    """The counters of one hub, and the rationing of its lines."""
+    """The counters of one hub, and its rationed lines."""
 
     def __init__(self) -> None:
         self.counters: Counter[tuple[str, str]] = Counter()
@@ -92,8 +92,7 @@ class Observer:
         self.rules: Counter[str] = Counter()
         """Rule -> how often it decided."""
         self.counts_rules = False
-        self._left = LINES_PER_SECOND
-        self._suppressed = 0
+        self._rations = Rations()
 
     @property
     def traces(self) -> bool:
@@ -105,25 +104,27 @@ class Observer:
 
     def replenish(self) -> None:
         """A second has passed: lines may be written again."""
-        if self._suppressed:
-            say(logging.WARNING, "suppressed", lines=self._suppressed)
-        self._left, self._suppressed = LINES_PER_SECOND, 0
+        suppressed = self._rations.second()
+        if suppressed:
+            say(logging.WARNING, "suppressed", lines=sum(suppressed.values()), events=",".join(sorted(suppressed)))
 
     def note(self, note: Note, peer: str = "") -> None:
         """The core says why it did something."""
         self.count("notes", note.kind.value)
         level = _LEVELS.get(note.kind, logging.INFO)
-        about = {} if note.link is None else {"link": note.link, "peer": peer}
-        self.event(note.kind.value, level, rule=note.rule, detail=note.detail, **about)
+        about = {} if note.link is None else {"link": note.link}
+        self.event(note.kind.value, level, peer=peer, rule=note.rule, detail=note.detail, **about)
 
-    def event(self, name: str, level: int = logging.INFO, **said: Any) -> None:
+    def event(self, name: str, level: int = logging.INFO, *, peer: str = "", **said: Any) -> None:
         """A rationed line."""
-        if level < logging.ERROR:
-            if self._left <= 0:
-                self._suppressed += 1
-                return
-            self._left -= 1
-        say(level, name, **said)
+        if self._rations.allow(name, level, peer):
+            about = {"peer": peer} if peer else {}
+            say(level, name, error=None, **said, **about)
+
+    def alarm(self, name: str, **said: Any) -> None:
+        """Something that an operator should hear of: counted and, rationed, said."""
+        self.count("alarms", name)
+        self.event(name, logging.WARNING, **said)
 
     def decided(self, happened: Input, done: Step) -> None:
         """Count the rules of a step, and log it if every decision is to be logged."""

@@ -6,28 +6,22 @@ import random
 import ssl
 
 from hubauth.shell.addresses import Address
-from hubauth.shell.connection import ParentConnection
-from hubauth.shell.engine import Engine
-from hubauth.shell.observe import Observer, say
-from hubauth.shell.settings import LimitsTable, ParentTable
+from hubauth.shell.commons import Commons
+from hubauth.shell.observe import say
+from hubauth.shell.peers import ParentConnection
+from hubauth.shell.settings import ParentTable
 from hubauth.wire.header import Version
 
 
 class ParentLine:
     """Connects, waits until the connection is gone, and tries again."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        limits: LimitsTable,
-        observer: Observer,
-        address: Address,
-        table: ParentTable,
-        context: ssl.SSLContext | None,
-    ) -> None:
-        self._engine, self._limits, self._observer = engine, limits, observer
+    def __init__(self, commons: Commons, address: Address, table: ParentTable, context: ssl.SSLContext | None) -> None:
+        self._commons = commons
         self._address, self._table, self._context = address, table, context
         self.connection: ParentConnection | None = None
+        self._given_up: list[ParentConnection] = []
+        """Connections that were made too late."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -48,11 +42,13 @@ class ParentLine:
     async def _connect(self) -> ParentConnection | None:
         table, address = self._table, self._address
         name = None if self._context is None else table.server_name or address.host
-        given_up: list[ParentConnection] = []
+        for late in self._given_up:
+            await late.gone.wait()
+        self._given_up.clear()
 
         def protocol() -> ParentConnection:
-            given_up.append(ParentConnection(self._engine, self._limits, Version(table.header), self._observer))
-            return given_up[-1]
+            self._given_up.append(ParentConnection(self._commons, Version(table.header)))
+            return self._given_up[-1]
 
         opening = asyncio.get_running_loop().create_connection(
             protocol, address.host, address.port, ssl=self._context, server_hostname=name
@@ -61,15 +57,15 @@ class ParentLine:
             # Not wait_for: in Python 3.11 it forgets a cancellation that comes just when the connection is refused.
             async with asyncio.timeout(table.connect_seconds):
                 _, connection = await opening
-            given_up.remove(connection)
+            self._given_up.remove(connection)
         except (OSError, TimeoutError) as problem:
             # ssl errors are OSErrors.
-            self._observer.count("parent_failures")
+            self._commons.observer.count("parent_failures")
             say(logging.WARNING, "parent_unreachable", address=str(address), detail=str(problem) or "timed out")
             return None
         finally:
             # It may be a link already, and uvloop closes it without telling it.
-            for lost in given_up:
-                lost.connection_lost(None)
+            for late in self._given_up:
+                late.connection_lost(None)
         say(logging.INFO, "parent_connected", address=str(address))
         return connection

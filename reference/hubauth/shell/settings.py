@@ -12,6 +12,7 @@ NodeId: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_NODE_ID)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 Credential: TypeAlias = Annotated[str, Meta(max_length=256)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=1e9)]
 SecondsOrNever: TypeAlias = Annotated[float, Meta(ge=0, le=1e9)]
 KeepAlive: TypeAlias = Annotated[float, Meta(ge=0, le=32767)]
@@ -82,17 +83,42 @@ class LimitsTable(Table, frozen=True):
     keepalive_seconds: KeepAlive = 60.0
     """After how much silence TCP asks whether the peer still exists."""
     write_buffer: Positive = 1024 * 1024
-    """Bytes that may wait for a device or an unknown peer that does not read; beyond, it is closed."""
+    """Bytes that may wait for a device or an unknown peer that does not read; beyond, it is closed. Frames of other
+    sub-protocols are left out as soon as half of it waits."""
     hub_write_buffer: Positive = 16 * 1024 * 1024
     """Likewise for a hub."""
     close_seconds: Seconds = 5.0
     """How long a closed connection may take to accept its last bytes."""
-    frames_per_turn: Positive = 32
-    """Frames of one connection that are handled before the others get their turn; fewer, if they go to many."""
+    turn_seconds: Seconds = 0.001
+    """How long frames are handled before the hub looks at everybody's sockets again."""
+    turn_bytes: Positive = 1024 * 1024
+    """Likewise, in bytes that came in or go out."""
+    unauthenticated_bytes: Positive = 64 * 1024 * 1024
+    """What all connections without a session may hold together of frames that are not handled yet."""
+    device_bytes: Positive = 256 * 1024 * 1024
+    """Likewise for all devices with a session."""
+    opaque_bytes_per_second: Count = 4 * 1024 * 1024
+    """What one device may send in other sub-protocols, counted once for every receiver; 0: as much as it likes."""
     pending: Positive = 256
     request_seconds: Seconds = 5.0
     revoke_memory_seconds: Seconds = 30.0
     announce_batch: Positive = 256
+
+
+class PerAddressTable(Table, frozen=True):
+    """What one address (of IPv6: one /64) may do, hubs not counted. 0 means: no limit.
+
+    What is allowed per minute or hour may be used at once, and comes back evenly.
+    """
+
+    connections: Count = 2500
+    """At the same time."""
+    connects_per_minute: Count = 6000
+    failures_per_minute: Count = 1200
+    """Authentications that were refused."""
+    registrations_per_hour: Count = 20_000
+    exempt: tuple[str, ...] = ()
+    """Addresses and networks for which none of this holds."""
 
 
 class StorageTable(Table, frozen=True):
@@ -139,6 +165,7 @@ class File(Table, frozen=True):
     listen: ListenTable = ListenTable()
     parent: ParentTable | None = None
     limits: LimitsTable = LimitsTable()
+    per_address: PerAddressTable = PerAddressTable()
     storage: StorageTable = StorageTable()
     tls: TlsTable | None = None
     metrics: MetricsTable | None = None

@@ -1,0 +1,82 @@
+"""What an operator must hear of is counted and said, whatever noise others make."""
+
+import io
+import re
+
+import pytest
+
+from hubauth.core.messages import Answer, AssistRegister, Authenticate, Frame, Reason, Register
+from hubauth.shell.client import DeviceClient
+from hubauth.shell.rationing import LINES_PER_PEER
+from tests.shell.harness import config, refusal, run, running, three_levels, until
+from tests.shell.raw import peer, register, written
+from tests.shell.test_observe import lines, log
+
+__all__ = ["log"]
+
+
+def test_failed_authentications_takeovers_and_refused_hubs(log: io.StringIO) -> None:
+    async def story() -> None:
+        async with running(config()) as hub, peer(hub.address) as stranger:
+            async with DeviceClient(hub.address, "sensor") as sensor:
+                await sensor.register()
+                await stranger.send(written(Frame(Authenticate("sensor", "wrong"), msg_id=1)))
+                await stranger.send(written(Frame(Authenticate("s" * 43, "wrong"), msg_id=2)))
+                await stranger.send(written(Frame(AssistRegister("sensor"), msg_id=3)))
+                await stranger.send(written(Frame(Register("sensor"), msg_id=4)))
+                answers = [frame.body for frame in await stranger.frames(4)]
+                assert [answer.reason for answer in answers if isinstance(answer, Answer)] == [
+                    Reason.NOT_ADMITTED,
+                    Reason.NOT_ADMITTED,
+                    Reason.FORBIDDEN,
+                    Reason.OK,
+                ]
+            alarms = {name: count for (kind, name), count in hub.observer.counters.items() if kind == "alarms"}
+            assert alarms == {"failed_authentication": 2, "refused_hub": 1, "reregistered": 1}
+
+    run(story())
+    failed = lines(log, "failed_authentication")
+    assert [line["device"] for line in failed] == ["sensor", "unknown, a name of 43 characters"]
+    assert [line["device"] for line in lines(log, "refused_hub") + lines(log, "reregistered")] == ["sensor"] * 2
+    assert all(line["level"] == "warning" and re.match(r"127\.0\.0\.1:\d+$", line["peer"]) for line in failed)
+
+
+def test_a_takeover_shows_at_the_authority_and_a_failed_search_where_the_device_is() -> None:
+    async def story() -> None:
+        async with three_levels() as tree:
+            device = await tree.device("sensor", "A")
+            await device.register()
+            guesser = await tree.device("sensor", "B", credential="wrong")
+            assert await refusal(guesser.authenticate()) is Reason.NOT_ADMITTED
+            assert [hub.observer.counters["alarms", "failed_authentication"] for hub in tree.hubs.values()] == [
+                0,
+                0,
+                0,
+                1,
+            ]
+            await guesser.register()
+            assert tree.hubs["root"].observer.counters["alarms", "reregistered"] == 1
+
+    run(story())
+
+
+@pytest.mark.parametrize("noise", [register("loud"), written(Frame(Authenticate("nobody", "x")))])
+def test_noise_does_not_hide_what_happens_to_others(log: io.StringIO, noise: bytes) -> None:
+    """A peer that is wrong hundreds of times leaves a few lines, three devices that are taken over leave three."""
+
+    async def story() -> None:
+        async with running(config()) as hub, peer(hub.address) as loud, peer(hub.address) as thief:
+            await loud.send(register("loud"))
+            for number in range(3):
+                async with DeviceClient(hub.address, f"victim-{number}") as victim:
+                    await victim.register()
+            await loud.send(noise * 500)
+            await until(lambda: sum(hub.observer.counters.values()) and len(lines(log, "decided")) > 300)
+            for number in range(3):
+                await thief.send(register(f"victim-{number}"))
+            assert len(await thief.frames(3)) == 3
+
+    run(story())
+    taken = [line["device"] for line in lines(log, "reregistered")]
+    assert [device for device in taken if device.startswith("victim")] == ["victim-0", "victim-1", "victim-2"]
+    assert len(taken) <= 3 + LINES_PER_PEER and len(lines(log, "failed_authentication")) <= LINES_PER_PEER
