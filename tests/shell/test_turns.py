@@ -71,7 +71,7 @@ def scheduled(story: Callable[[Turns, Clock, list[str]], list[list[str]]]) -> li
 
     async def whole() -> None:
         turns, clock = Turns(4.0, 400, lambda: False), Clock()
-        turns.clock = clock
+        turns.clock = turns._worked = clock
         told.append(story(turns, clock, []))
 
     run(whole())
@@ -171,7 +171,9 @@ def test_everything_is_served_and_nobody_gets_ahead_by_more_than_a_slice(members
 def costly(hub: Hub, monkeypatch: pytest.MonkeyPatch, cost: Callable[[RawFrame], float]) -> list[Link]:
     """Let every frame cost as much time as that says, and no more. The links in the order in which they were served."""
     clock, order, receive = Clock(), [], Engine.receive
-    hub.commons.turns.clock, hub.commons.turns.floor = clock, 0.0
+    turns = hub.commons.turns
+    turns.clock = turns._worked = clock
+    turns.floor = 0.0
     for connection in hub._connections:
         connection.cost = 0.0
 

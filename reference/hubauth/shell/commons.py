@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from hubauth.shell.allowance import Rate, Room
 from hubauth.shell.engine import Engine
@@ -13,6 +13,7 @@ from hubauth.shell.turn import Turns
 
 _SPARED = 4096
 """A connection that holds no more than this is never closed because all together hold too much."""
+_READ = 32 * 1024
 _OPAQUE_BURST = 4.0
 """Seconds: what a device may send in other sub-protocols in that time, it may send at once."""
 
@@ -39,6 +40,8 @@ class Commons:
     """Held by connections without a session."""
     devices: Room
     opaque: Rate
+    buffer: memoryview = field(factory=lambda: memoryview(bytearray(_READ)))
+    """What is read at once. Taken out before the next connection reads, so one is enough."""
 
     @classmethod
     def of(cls, engine: Engine, limits: LimitsTable, observer: Observer, neighbourhood: Neighbourhood) -> "Commons":

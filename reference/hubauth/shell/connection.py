@@ -26,7 +26,7 @@ _CLOSE = b""
 """In the place of a frame: close after what was put before. No frame is empty."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection of either kind; ``ParentConnection`` and ``ChildConnection`` differ in when they are a link."""
 
     def __init__(self, commons: Commons, version: Version | None) -> None:
@@ -70,7 +70,14 @@ class Connection(asyncio.Protocol):
         keep_alive(transport.get_extra_info("socket"), self._limits.keepalive_seconds)
         self.made()
 
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - a loop would read as much as it can
+        return self._commons.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._commons.buffer[:nbytes]))
+
     def data_received(self, data: bytes) -> None:
+        """Keep what was read until it is this connection's turn."""
         self.last_read = self._loop.time()
         if self.closing_since is not None:
             return

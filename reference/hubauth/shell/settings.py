@@ -89,7 +89,7 @@ class LimitsTable(Table, frozen=True):
     """Likewise for a hub."""
     close_seconds: Seconds = 5.0
     """How long a closed connection may take to accept its last bytes."""
-    turn_seconds: Seconds = 0.001
+    turn_seconds: Seconds = 0.0005
     """How long frames are handled before the hub looks at everybody's sockets again."""
     turn_bytes: Positive = 1024 * 1024
     """Likewise, in bytes that came in or go out."""

@@ -4,14 +4,14 @@ A connection only keeps what it has read and enlists. Once per turn the connecti
 time, until the turn's milliseconds or bytes are spent; the rest goes on in the next turn, after the event loop has
 looked at everybody's sockets again. First comes whoever has cost the hub least. So a peer that asks for little is
 served at once, however much others ask for, and nobody who waits is passed over for good: whoever comes back is
-counted as if it had cost no less than the last one served, but for one slice.
+counted as if it had cost as much as the last one served, but for one slice more or less.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 from heapq import heappop, heappush
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Protocol
 
 from hubauth.shell.observe import say
@@ -39,7 +39,7 @@ class Member(Protocol):
         """Whether something waits that can be handled now."""
 
     def serve(self, until: float, most: int) -> int:
-        """Handle what waits until that time or so many bytes, at least one frame; how many bytes it moved."""
+        """Handle what waits until the clock says so, or so many bytes, at least one frame; how many bytes it moved."""
 
     def fail(self, problem: Exception) -> None:
         """Serving it has failed, which it never should."""
@@ -52,6 +52,8 @@ class Turns:
         self._seconds, self._most = seconds, most
         self._is_overloaded = is_overloaded
         self.clock = perf_counter
+        self._worked = thread_time
+        """For the account: what the machine does meanwhile for others is nobody's fault. Too dear to ask often."""
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[float, int, Member]] = []
         self._number = 0
@@ -69,7 +71,8 @@ class Turns:
         """Serve a member soon; once, however often it is enlisted before."""
         if not member.enlisted:
             member.enlisted = True
-            member.cost = max(member.cost, self.floor - self._seconds / _SLICES)
+            slice_ = self._seconds / _SLICES
+            member.cost = min(max(member.cost, self.floor - slice_), self.floor + slice_)
             self._push(member)
             if not self._scheduled:
                 self._scheduled = True
@@ -88,22 +91,22 @@ class Turns:
                 self._loop.call_later(_OVERLOAD_PAUSE if self._is_overloaded() else 0, self._take_turn)
 
     def _serve_some(self) -> None:
-        now = self.clock()
+        now = self._worked()
         end, left = now + self._seconds, self._most
         while self._waiting and now < end and left > 0 and not self._is_overloaded():
             cost, _, member = heappop(self._waiting)
             self.floor = max(self.floor, cost)
-            moved = self._serve(member, now)
+            moved = self._serve(member)
             left -= moved
-            begun, now = now, self.clock()
+            begun, now = now, self._worked()
             member.cost += (now - begun + moved * _SECONDS_PER_BYTE) / member.weight
             member.enlisted = member.wants_a_turn
             if member.enlisted:
                 self._push(member)
 
-    def _serve(self, member: Member, now: float) -> int:
+    def _serve(self, member: Member) -> int:
         try:
-            return member.serve(now + self._seconds / _SLICES, self._most // _SLICES)
+            return member.serve(self.clock() + self._seconds / _SLICES, self._most // _SLICES)
         except Exception as problem:
             say(logging.CRITICAL, "turn_failed", error=problem)
             member.fail(problem)
