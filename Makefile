@@ -6,7 +6,7 @@ PYTHON ?= python3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-e2e model-test mutants mutants-sample \
-	model model-long equivalence vectors docs bench-core bench-hub bench-spark clean
+	model model-long equivalence vectors docs bench-core bench-hub bench-hostile bench-spark clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -84,6 +84,9 @@ bench-core: setup ## cost of a step at 1,000 and at 1,000,000 devices
 
 bench-hub: setup ## a real hub over TCP beside a raw echo server
 	$(PY) -m tests.bench.hub
+
+bench-hostile: setup ## an honest client beside hostile ones of each kind, and the memory they hold
+	$(PY) -m tests.bench.hostile
 
 bench-spark: setup ## replay on one process, on Spark over many hubs, and over one hot hub by checkpoints
 	$(PY) -m tests.bench.spark

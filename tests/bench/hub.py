@@ -100,6 +100,9 @@ def hub_server(directory: Path, devices: int, durability: str, loop: str) -> Ite
     started = time.monotonic()
     command = [sys.executable, "-m", "hubauth.cli", "hub", "--listen", "127.0.0.1:0", "--log-format", "json"]
     command += ["--data-dir", str(directory), "--durability", durability, "--loop", loop]
+    settings = directory.with_suffix(".toml")
+    settings.write_text('[per_address]\nexempt = ["127.0.0.1"]\n')
+    command += ["--config", str(settings)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:

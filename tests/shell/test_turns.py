@@ -70,7 +70,7 @@ def scheduled(story: Callable[[Turns, Clock, list[str]], list[list[str]]]) -> li
     told: list[list[list[str]]] = []
 
     async def whole() -> None:
-        turns, clock = Turns(4.0, 400, lambda: False), Clock()
+        turns, clock = Turns(4.0, 400, lambda: False, lambda: None), Clock()
         turns.clock = turns._worked = clock
         told.append(story(turns, clock, []))
 

@@ -49,8 +49,18 @@ durability = "fsync"          # fsync; os: survives a crash of the hub, not of t
 # keepalive_seconds = 60.0
 # write_buffer = 1048576      # bytes that may wait for a device that does not read
 # hub_write_buffer = 16777216
+# unauthenticated_bytes = 67108864   # held for all connections without a session together
+# device_bytes = 268435456    # likewise for all devices
+# opaque_bytes_per_second = 4194304  # of one device in other sub-protocols, once per receiver; 0: no limit
 # pending = 256               # requests of one connection that may wait for another hub
 # request_seconds = 5.0       # how long another hub may take to answer
+
+# [per_address]               # what one address may do, hubs not counted; 0: no limit
+# connections = 2500          # at the same time
+# connects_per_minute = 6000
+# failures_per_minute = 1200  # authentications that were refused
+# registrations_per_hour = 20000
+# exempt = []                 # addresses and networks without these limits: ["10.0.0.5", "10.1.0.0/16"]
 
 # [tls]
 # certificate = "hub.crt"

@@ -45,7 +45,7 @@ class Commons:
 
     @classmethod
     def of(cls, engine: Engine, limits: LimitsTable, observer: Observer, neighbourhood: Neighbourhood) -> "Commons":
-        turns = Turns(limits.turn_seconds, limits.turn_bytes, lambda: engine.overloaded)
+        turns = Turns(limits.turn_seconds, limits.turn_bytes, lambda: engine.overloaded, engine.end_turn)
         strangers = Room(limits.unauthenticated_bytes, _SPARED)
         devices = Room(limits.device_bytes, max(limits.payload, _SPARED))
         opaque = Rate(limits.opaque_bytes_per_second * _OPAQUE_BURST, _OPAQUE_BURST)

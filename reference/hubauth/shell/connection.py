@@ -20,8 +20,8 @@ from hubauth.wire.header import Refused, Version
 _STRANGER, _HUB = Standing.STRANGER, Standing.HUB
 _HIGH_WATER = 64 * 1024
 _LONGEST_REST = 10.0
-_HUB_WEIGHT = 8.0
-"""Many speak through a hub."""
+_WEIGHTS = {Standing.STRANGER: 1.0, Standing.DEVICE: 4.0, Standing.HUB: 16.0}
+"""Shares of the hub's time. Many speak through a hub."""
 _CLOSE = b""
 """In the place of a frame: close after what was put before. No frame is empty."""
 
@@ -130,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def weight(self) -> float:
-        return _HUB_WEIGHT if self.is_hub else 1.0
+        return _WEIGHTS[self.standing]
 
     @property
     def wants_a_turn(self) -> bool:

@@ -297,6 +297,11 @@ class Engine:
 
     # Group commit
 
+    def end_turn(self) -> None:
+        """Nothing more will be handled for now: what was done need not wait for the event loop to come round."""
+        if self._scheduled:
+            self._commit()
+
     def _commit(self) -> None:
         self._scheduled = False
         self._taken = 0

@@ -62,6 +62,9 @@ async def serve_metrics(address: Address, hub: Hub) -> Endpoint:
                 "pending": len(state.pending),
                 "parent_present": int(state.parent_present),
                 "journal_records": hub.engine.records,
+                "waiting_connections": hub.commons.turns.waiting,
+                "unauthenticated_bytes": hub.commons.strangers.held,
+                "device_bytes": hub.commons.devices.held,
             }
             for name, value in gauges.items():
                 yield GaugeMetricFamily(f"hubauth_{name}", f"{name} now", value=value)

@@ -48,9 +48,11 @@ class Member(Protocol):
 class Turns:
     """Serves those who are enlisted, turn by turn."""
 
-    def __init__(self, seconds: float, most: int, is_overloaded: Callable[[], bool]) -> None:
+    def __init__(
+        self, seconds: float, most: int, is_overloaded: Callable[[], bool], at_end: Callable[[], None]
+    ) -> None:
         self._seconds, self._most = seconds, most
-        self._is_overloaded = is_overloaded
+        self._is_overloaded, self._at_end = is_overloaded, at_end
         self.clock = perf_counter
         self._worked = thread_time
         """For the account: what the machine does meanwhile for others is nobody's fault. Too dear to ask often."""
@@ -85,6 +87,7 @@ class Turns:
     def _take_turn(self) -> None:
         try:
             self._serve_some()
+            self._at_end()
         finally:
             self._scheduled = bool(self._waiting)
             if self._scheduled:
