@@ -15,7 +15,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import Pending, Purpose, Registration
-from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, StartTimer
+from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, StartTimer, Tell
 from hubauth.core.policy import Assist, Dialect
 from hubauth.core.revoke import agrees
 from tests.core.harness import (
@@ -310,23 +310,23 @@ def test_an_answer_sent_just_before_the_revoke_lets_nobody_in() -> None:
 # The operator
 
 
-def test_an_operator_needs_no_permission_and_is_answered_in_the_log() -> None:
+def test_an_operator_needs_no_permission_and_is_answered() -> None:
     hub = with_admin()
     done = hub.happens(OperatorRevoke(Revoke("d")))
     assert done.outputs == (
-        Note(NoteKind.OPERATOR_ANSWER, "REV-17", "revoke of d (node 2): ok"),
+        Tell(1, "d", 2, Reason.OK),
         Close(1),
     )
     assert {"REV-19", "REV-2", "REV-17"} <= set(done.rules) and not {"REV-1", "REV-18"} & set(done.rules)
     assert not hub.state.pending
     done = hub.happens(OperatorRevoke(Revoke("x"), target=1))
-    assert done.outputs == (Note(NoteKind.OPERATOR_ANSWER, "REV-17", "revoke of x (node 0): not_whitelisted"),)
+    assert done.outputs == (Tell(1, "x", 0, Reason.NOT_WHITELISTED),)
 
 
 def test_an_operator_where_revoke_does_not_exist_sends_none() -> None:
     hub = mid(dialect=Dialect.FLAT)
     done = hub.happens(OperatorRevoke(Revoke("d")))
-    assert done.outputs == (Note(NoteKind.OPERATOR_ANSWER, "REV-19", "this dialect has no revoke"),)
+    assert done.outputs == (Note(NoteKind.COMMAND_REFUSED, "REV-19", "this dialect has no revoke"),)
     assert hub.unchanged
 
 

@@ -8,7 +8,7 @@ from immutables import Map
 from hubauth.core.inputs import PARENT, OperatorRevoke
 from hubauth.core.messages import Action, Answer, AssistOffline, Authenticate, Frame, Major, Reason, Revoke
 from hubauth.core.model import Neighbour, Pending, Purpose
-from hubauth.core.outputs import NoteKind, Send, StartTimer
+from hubauth.core.outputs import Note, NoteKind, Send, StartTimer, Tell
 from hubauth.core.policy import Dialect
 from tests.core.harness import (
     ADMIN,
@@ -20,7 +20,6 @@ from tests.core.harness import (
     key,
     listing,
     mid,
-    notes,
     numbered,
     question,
     reply,
@@ -325,7 +324,7 @@ def test_an_addressed_revoke_that_a_hub_in_between_cannot_route_is_dropped() -> 
 def test_an_operator_learns_that_there_is_no_way() -> None:
     hub = root()
     done = hub.happens(OperatorRevoke(Revoke("d"), target=99))
-    assert [(note.rule, note.link) for note in notes(done)] == [("REV-20", None)]
+    assert done.outputs == (Note(NoteKind.COMMAND_REFUSED, "REV-20", "no way to hub 99 for a revoke"),)
     assert hub.unchanged
 
 
@@ -408,13 +407,12 @@ def test_an_answer_that_nobody_waits_for_is_dropped() -> None:
     assert dropped("REV-18", 1, hub.receive(1, told(Reason.OK), target=ADMIN, major=Major.OK_RESP))
 
 
-def test_an_answer_for_this_hubs_operator_is_noted() -> None:
+def test_this_hubs_operator_is_told_who_answered_what() -> None:
     hub = with_hubs(mid())
     for link in (1, PARENT):
         done = hub.receive(link, told(Reason.OK, "d", 30), target=5, source=9, major=Major.OK_RESP)
-        assert [(note.kind, note.rule) for note in notes(done)] == [(NoteKind.OPERATOR_ANSWER, "REV-17")]
-        assert notes(done)[0].detail == "revoke of d (node 30): ok"
-        assert hub.unchanged
+        assert done.outputs == (Tell(9, "d", 30, Reason.OK),)
+        assert done.rules == ("REV-17",) and hub.unchanged
 
 
 def test_devices_answer_no_revokes() -> None:

@@ -65,7 +65,7 @@ def test_purposes_and_kinds_of_notes() -> None:
         "delivered",
         "refused_by_parent",
         "policy_refused",
-        "operator_answer",
+        "command_refused",
     ]
 
 

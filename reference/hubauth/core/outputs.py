@@ -4,7 +4,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from hubauth.core.inputs import Link
-from hubauth.core.messages import Frame
+from hubauth.core.messages import Frame, Reason
 from hubauth.core.values import frozen
 
 
@@ -17,8 +17,8 @@ class NoteKind(Enum):
     """A frame of another sub-protocol has reached this hub."""
     REFUSED_BY_PARENT = "refused_by_parent"
     POLICY_REFUSED = "policy_refused"
-    OPERATOR_ANSWER = "operator_answer"
-    """An answer to this hub's own operator."""
+    COMMAND_REFUSED = "command_refused"
+    """What this hub's own operator wanted cannot be done."""
 
 
 @frozen
@@ -59,4 +59,14 @@ class Note:
     link: Link | None = None
 
 
-Output: TypeAlias = Send | Close | StartTimer | CancelTimer | Note
+@frozen
+class Tell:
+    """Tell this hub's own operator what ``hub`` has answered to a revoke. Holds no credential."""
+
+    hub: int
+    device_id: str
+    node_id: int
+    reason: Reason
+
+
+Output: TypeAlias = Send | Close | StartTimer | CancelTimer | Note | Tell

@@ -13,7 +13,7 @@ from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, OperatorRevoke, Received
 from hubauth.core.messages import Action, Answer, AssistOffline, Frame, Major, Reason, Revoke
 from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Pending, Purpose
-from hubauth.core.outputs import NoteKind, Send
+from hubauth.core.outputs import NoteKind, Send, Tell
 from hubauth.core.perms import check_permission
 from hubauth.core.routing import lower_hop_limit
 from hubauth.core.talk import peer_node, refuse, reply, send_request, settle, waiting_for
@@ -66,7 +66,7 @@ def on_operator_revoke(t: Transition, command: OperatorRevoke) -> None:
     """The operator of this hub revokes."""
     t.cite("REV-19")
     if not t.policy.has_presence:
-        t.note("REV-19", "this dialect has no revoke", kind=NoteKind.OPERATOR_ANSWER)
+        t.note("REV-19", "this dialect has no revoke", kind=NoteKind.COMMAND_REFUSED)
         return
     _dispatch(t, command.revoke, Frame(command.revoke, target=command.target), t.node_id, None)
 
@@ -273,7 +273,8 @@ def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link 
     t.cite("REV-3")
     way = _onward(t, frame, came_from)
     if way is None:
-        t.note("REV-20", f"no way to hub {frame.target} for a revoke", came_from)
+        kind = NoteKind.COMMAND_REFUSED if came_from is None else NoteKind.DROPPED
+        t.note("REV-20", f"no way to hub {frame.target} for a revoke", came_from, kind)
         return
     link, key, hops = way
     neighbour = t.neighbours.get(key, Neighbour())
@@ -289,7 +290,7 @@ def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link 
 def _answer(t: Transition, message: Revoke, frame: Frame, originator: int, reason: Reason, node_id: int = 0) -> None:
     answer = Answer(Action.REVOKE, reason, message.device_id, node_id or message.node_id)
     if originator == t.node_id:
-        _tell_operator(t, answer)
+        _tell_operator(t, t.node_id, answer)
         return
     t.cite("FRAME-12", "FRAME-13")
     major = Major.OK_RESP if reason is Reason.OK else Major.ERR_RESP
@@ -303,14 +304,14 @@ def on_revoke_answer(t: Transition, received: Received, answer: Answer) -> None:
     if received.link != PARENT and (session is None or not session.is_hub):
         t.note("FRAME-16", "a device answers no revoke", received.link)
     elif received.frame.target == t.node_id:
-        _tell_operator(t, answer)
+        _tell_operator(t, received.frame.source, answer)
     else:
         _deliver(t, received.frame, answer, received.link)
 
 
-def _tell_operator(t: Transition, answer: Answer) -> None:
-    detail = f"revoke of {answer.device_id} (node {answer.node_id}): {answer.reason.value}"
-    t.note("REV-17", detail, kind=NoteKind.OPERATOR_ANSWER)
+def _tell_operator(t: Transition, hub: int, answer: Answer) -> None:
+    t.cite("REV-17")
+    t.emit(Tell(hub, answer.device_id, answer.node_id, answer.reason))
 
 
 def _deliver(t: Transition, frame: Frame, answer: Answer, came_from: Link | None) -> None:

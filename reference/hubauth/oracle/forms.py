@@ -32,7 +32,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import State
-from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer
+from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer, Tell
 from hubauth.core.policy import Dialect, Policy
 from hubauth.trace.policies import PolicyForm, decode_policy, encode_policy
 from hubauth.wire.dialects import CODECS
@@ -261,7 +261,16 @@ class NoteForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="note"):
     link: LinkNumber | None = None
 
 
-OutputForm: TypeAlias = SendForm | CloseForm | StartTimerForm | CancelTimerForm | NoteForm
+class TellForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="tell"):
+    """What the hub's own operator is told that ``hub`` has answered to a revoke."""
+
+    hub: NodeId
+    device_id: str
+    node_id: NodeId = 0
+    reason: Reason = Reason.OK
+
+
+OutputForm: TypeAlias = SendForm | CloseForm | StartTimerForm | CancelTimerForm | NoteForm | TellForm
 
 
 def output_form(output: Output, dialect: Dialect) -> OutputForm:
@@ -280,6 +289,8 @@ def output_form(output: Output, dialect: Dialect) -> OutputForm:
             return CancelTimerForm(timer=timer)
         case Note(kind, rule, _, link):
             return NoteForm(note=kind, rule=rule, link=link)
+        case Tell(hub, device_id, node_id, reason):
+            return TellForm(hub=hub, device_id=device_id, node_id=node_id, reason=reason)
 
 
 # States

@@ -221,14 +221,11 @@ def decisions(case: AnyCase) -> Iterable[tuple[str, bool]]:
             yield from ((rule, case.reads is Reading.MALFORMED) for rule in case.rules)
 
 
-_NO_REFUSAL = (NoteKind.DELIVERED, NoteKind.OPERATOR_ANSWER)
-
-
 def refuses(one: StepForm) -> bool:
     """Whether the hub refuses or ignores what happened. (What LINK-10 refuses came in earlier.)"""
     return "LINK-10" not in one.rules and any(
         (isinstance(output, SendForm) and output.reason is not Reason.OK)
-        or (isinstance(output, NoteForm) and output.note not in _NO_REFUSAL)
+        or (isinstance(output, NoteForm) and output.note is not NoteKind.DELIVERED)
         for output in one.outputs
     )
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hubauth.core.inputs import PARENT, Input, Link, PolicyChanged, Received, TimerFired
 from hubauth.core.messages import SUB_PROTO, AssistRegister, Frame, Register
-from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer
+from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer, Tell
 from hubauth.core.recovery import lasting_changes, lets_go
 from hubauth.core.step import step
 from hubauth.core.transition import Step
@@ -241,6 +241,8 @@ class Engine:
             elif isinstance(output, Note):
                 port = self.ports.get(output.link) if output.link is not None else None
                 self._observer.note(output, port.peer if port is not None else "")
+            elif isinstance(output, Tell):
+                self._observer.tell(output)
             elif isinstance(output, Close):
                 closing = self.ports.pop(output.link, None)
                 if self._recorder is not None and closing is not None:

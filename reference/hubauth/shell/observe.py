@@ -15,7 +15,7 @@ from attrs import fields
 
 from hubauth.core.inputs import Input, Received
 from hubauth.core.messages import Answer
-from hubauth.core.outputs import Note, NoteKind, Output, Send
+from hubauth.core.outputs import Note, NoteKind, Output, Send, Tell
 from hubauth.core.transition import Step
 from hubauth.report.conceal import conceal
 from hubauth.report.escape import visible, visible_lines
@@ -114,6 +114,11 @@ class Observer:
         level = _LEVELS.get(note.kind, logging.INFO)
         about = {} if note.link is None else {"link": note.link}
         self.event(note.kind.value, level, peer=peer, rule=note.rule, detail=note.detail, **about)
+
+    def tell(self, told: Tell) -> None:
+        """A hub has answered the operator's revoke."""
+        reason = told.reason.value
+        self.event("revoke_answered", hub=told.hub, device_id=told.device_id, node_id=told.node_id, reason=reason)
 
     def event(self, name: str, level: int = logging.INFO, *, peer: str = "", **said: Any) -> None:
         """A rationed line."""
