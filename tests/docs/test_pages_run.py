@@ -34,7 +34,7 @@ def moved(shown: Shown, ports: dict[str, str]) -> Shown:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["tutorial.md", "howto/record-a-trace.md"])
+@pytest.mark.parametrize("page", ["tutorial.md", "howto/operate-a-hub.md", "howto/record-a-trace.md"])
 def test_a_page_does_what_it_shows(page: str, tmp_path: Path) -> None:
     shutil.copytree(DOCS / "examples", tmp_path / "docs" / "examples")
     ports = dict(zip(("7080", "7081", "7090", "7091"), map(str, free_ports(4)), strict=True))

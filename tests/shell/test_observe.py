@@ -57,7 +57,7 @@ def test_no_credential_is_ever_logged(log: io.StringIO, dialect: Dialect) -> Non
             admin = await tree.device("admin", "root", credential=ADMIN["credential"])
             await admin.authenticate()
             await admin.revoke(Revoke("sensor", 0, moved.credential), wait=5)
-            tree.hubs["root"].revoke(OperatorRevoke(Revoke("sensor", 0, moved.credential)))
+            tree.hubs["root"].engine.feed(OperatorRevoke(Revoke("sensor", 0, moved.credential)))
             async with peer(tree.hubs["A"].address) as hostile:
                 word = "auth" if dialect is Dialect.AUTH else "login"
                 wrong_data = {"device_id": 5, "credential": moved.credential}

@@ -150,7 +150,7 @@ def test_a_revoke_reaches_a_hub_that_was_cut_off(tmp_path: Path) -> None:
             await until(lambda: not child.engine.state.directory[10].online)
             await child.stop()
             await until(lambda: not root.engine.state.index.link_of_node)
-            root.revoke(OperatorRevoke(Revoke("device")))
+            root.engine.feed(OperatorRevoke(Revoke("device")))
             async with running(child_config(2, root.address, **child_tables)) as again:
                 assert "device" in again.engine.state.whitelist
                 await joined(again)

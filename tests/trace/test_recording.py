@@ -93,8 +93,8 @@ async def _devices(dialect: Dialect, hubs: tuple[Hub, Hub, Hub], secrets: set[st
                 await admin.list_roles(ListRoles())
                 await admin.get_perms(first.node_id)
         await other.send(7, b"secret of another protocol", target=first.node_id)
-        root.revoke(OperatorRevoke(Revoke("other", 0, other.credential)))
-        mid.invalidate(OperatorInvalidate(PermsInvalidate()))
+        root.engine.feed(OperatorRevoke(Revoke("other", 0, other.credential)))
+        mid.engine.feed(OperatorInvalidate(PermsInvalidate()))
         await until(lambda: "other" not in root.engine.state.whitelist)
 
 

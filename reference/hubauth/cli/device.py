@@ -14,9 +14,10 @@ import msgspec
 from attrs import evolve, frozen
 
 from hubauth import private
+from hubauth.cli.grammar import node_id, seconds
 from hubauth.cli.problems import REFUSED, CommandError
 from hubauth.cli.terminal import tell
-from hubauth.core.messages import CODES, MAX_NODE_ID, Answer, ListRoles, PermsInvalidate, Reason, Revoke
+from hubauth.core.messages import CODES, Answer, ListRoles, PermsInvalidate, Reason, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.shell.addresses import parse_address
 from hubauth.shell.client import DeviceClient, Options, Refused, Unavailable
@@ -91,34 +92,16 @@ async def _invalidate(device: DeviceClient, chosen: argparse.Namespace) -> None:
     await device.perms_invalidate(PermsInvalidate(tuple(chosen.nodes), chosen.reason, chosen.refresh))
 
 
-def _node(text: str) -> int:
-    """A node id, or 0 for none."""
-    if not text.isascii() or not text.isdigit() or int(text) > MAX_NODE_ID:
-        raise argparse.ArgumentTypeError(f"not a node id: {text!a}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    """A time to wait."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 1e9:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!a}")
-    return seconds
-
-
 def _offline_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", default="", metavar="TEXT", help="said to the hubs above")
 
 
 def _get_perms_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("node", type=_node, nargs="?", default=0, metavar="NODE", help="default: this device")
+    parser.add_argument("node", type=node_id, nargs="?", default=0, metavar="NODE", help="default: this device")
 
 
 def _list_roles_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", type=_node, nargs="*", metavar="NODE", help="only these")
+    parser.add_argument("nodes", type=node_id, nargs="*", metavar="NODE", help="only these")
     parser.add_argument("--role", default="", metavar="NAME", help="only this role")
     parser.add_argument("--offset", type=int, default=0, metavar="N", help="rows to leave out")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="rows to show at most")
@@ -126,16 +109,16 @@ def _list_roles_grammar(parser: argparse.ArgumentParser) -> None:
 
 def _revoke_grammar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("revoked", metavar="DEVICE", help="whose credential to revoke")
-    parser.add_argument("--node", type=_node, default=0, metavar="NODE", help="only if this is its node id")
+    parser.add_argument("--node", type=node_id, default=0, metavar="NODE", help="only if this is its node id")
     parser.add_argument(
         "--revoked-credential-file", type=Path, metavar="FILE", help="only if the credential in this file is its own"
     )
-    parser.add_argument("--target", type=_node, default=0, metavar="NODE", help="one hub; default: everywhere")
-    parser.add_argument("--wait", type=_seconds, default=2.0, metavar="SECONDS", help="for an answer")
+    parser.add_argument("--target", type=node_id, default=0, metavar="NODE", help="one hub; default: everywhere")
+    parser.add_argument("--wait", type=seconds, default=2.0, metavar="SECONDS", help="for an answer")
 
 
 def _invalidate_grammar(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", type=_node, nargs="*", metavar="NODE", help="default: all")
+    parser.add_argument("nodes", type=node_id, nargs="*", metavar="NODE", help="default: all")
     parser.add_argument("--reason", default="", metavar="TEXT", help="said to the hubs below")
     parser.add_argument("--refresh", action="store_true", help="have the named nodes' permissions asked for again")
 
@@ -189,7 +172,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         parser.add_argument("--tls", action="store_true", help="connect by TLS")
         parser.add_argument("--ca", default="", metavar="FILE", help="certificates to trust")
         parser.add_argument("--server-name", default="", metavar="NAME", help="the name in the hub's certificate")
-        parser.add_argument("--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="for an answer")
+        parser.add_argument("--timeout", type=seconds, default=10.0, metavar="SECONDS", help="for an answer")
         parser.add_argument("--json", action="store_true", help="for a machine to read")
         verb.grammar(parser)
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from attrs import frozen
 
 from hubauth.cli.problems import CommandError
+from hubauth.core.messages import MAX_NODE_ID
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,6 +33,24 @@ def add_command(
     parser.epilog = f"examples:\n  {parser.prog} {example}\n"
     parser.set_defaults(run=run)
     return parser
+
+
+def node_id(text: str) -> int:
+    """A node id, or 0 for none."""
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_NODE_ID:
+        raise argparse.ArgumentTypeError(f"not a node id: {text!a}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time to wait."""
+    try:
+        said = float(text)
+    except ValueError:
+        said = 0.0
+    if not 0 < said <= 1e9:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!a}")
+    return said
 
 
 @frozen

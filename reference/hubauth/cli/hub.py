@@ -7,10 +7,12 @@ import logging
 import signal
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hubauth import private
+from hubauth.cli import ctl
 from hubauth.cli.problems import CommandError
 from hubauth.cli.template import template
 from hubauth.cli.terminal import tell
@@ -40,6 +42,7 @@ examples:
   hubauth hub init                                   writes hub.toml
   hubauth hub --config hub.toml
   hubauth hub --config hub.toml --check
+  hubauth hub ctl status --config hub.toml           asks a hub that runs
   hubauth hub --listen 127.0.0.1:7080 --data-dir hub-data --trace traces
 """
 _INIT_EXAMPLES = """\
@@ -83,7 +86,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     hub.add_argument("--trace-key", type=Path, metavar="FILE", help="hubs that share it use the same tokens")
     hub.add_argument("--keep-credentials", action="store_true", help="leave credentials in the trace")
     hub.add_argument("--check", action="store_true", help="only check the configuration")
-    inner = hub.add_subparsers(metavar="init", action=_Alone)
+    inner = hub.add_subparsers(metavar="init|ctl", action=_Alone)
+    ctl.add_to(inner)
     about = "Write a commented configuration, never over an existing file."
     init = inner.add_parser("init", help="write a commented configuration", description=about, epilog=_INIT_EXAMPLES)
     init.set_defaults(run=write_configuration)
@@ -162,12 +166,13 @@ def _recording(chosen: argparse.Namespace) -> Recording | None:
 
 
 async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
-    hub = Hub(config, _recording(chosen))
+    read_again = (lambda: configuration(chosen)) if chosen.config is not None else None
+    hub = Hub(config, _recording(chosen), read_again)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    loop.add_signal_handler(signal.SIGHUP, _reload, hub, chosen)
+    loop.add_signal_handler(signal.SIGHUP, _reload, hub)
     # What recovery builds is acyclic and stays: collecting it again and again would only stop the hub.
     gc.disable()
     await hub.start()
@@ -196,14 +201,7 @@ async def _endpoint(config: HubConfig, hub: Hub) -> Endpoint | None:
         raise
 
 
-def _reload(hub: Hub, chosen: argparse.Namespace) -> None:
-    """SIGHUP: take over the protocol's part of the configuration; the rest needs a restart."""
-    if chosen.config is None or not hub.serves:
-        say(logging.WARNING, "reload_refused", detail="there is no file to reload, or the hub is only starting")
-        return
-    try:
-        hub.reconfigure(configuration(chosen).policy)
-    except ConfigurationError as problem:
-        say(logging.ERROR, "reload_refused", detail=str(problem))
-    else:
-        say(logging.INFO, "reloaded")
+def _reload(hub: Hub) -> None:
+    """SIGHUP, as any daemon has it: whoever sends one reads in the log what came of it."""
+    with suppress(ConfigurationError):
+        hub.reload()

@@ -25,6 +25,7 @@ from hubauth.shell.journal import Journal, policy_refused
 from hubauth.shell.observe import Observer, say
 from hubauth.shell.records import Record, Row, encode_records, policy_row, record_of
 from hubauth.shell.snapshot import Snapshot
+from hubauth.shell.status import Presence
 from hubauth.trace.recorder import Recorder
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import NotInDialect
@@ -87,6 +88,13 @@ class Port(Batched, Protocol):
         """End the connection after what was put before."""
 
 
+class Listener(Batched, Protocol):
+    """Somebody who wants to know what the hub tells its operator."""
+
+    def tell(self, told: Tell) -> None:
+        """A hub has answered a revoke."""
+
+
 class Engine:
     """Feeds inputs to the core and does what it asks for."""
 
@@ -109,6 +117,9 @@ class Engine:
         self._credentials = Credentials()
         self._loop = asyncio.get_running_loop()
         self.ports: dict[Link, Port] = {}
+        self.presence = Presence()
+        self.listeners: list[Listener] = []
+        """Every batch is sealed and released for them, too."""
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._records: list[Record] = []
         self._touched: list[Batched] = []
@@ -162,14 +173,15 @@ class Engine:
             # A long turn is cut into batches, so that the first need not wait for the last.
             self._commit()
 
-    def feed(self, happened: Input) -> None:
-        """Anything else happened."""
+    def feed(self, happened: Input) -> Step | None:
+        """Anything else happened; what came of it, None if the core has failed."""
         done = self._step(happened)
         if done is not None:
             if self._recorder is not None:
                 self._recorder.happened(happened, self.ports)
             self._advance(done)
             self._perform(done.outputs)
+        return done
 
     @property
     def overloaded(self) -> bool:
@@ -204,7 +216,9 @@ class Engine:
 
     def _advance(self, done: Step, *rows: Row) -> None:
         """Take over the next state, and put down what of it must last."""
-        self.state = done.state
+        before, self.state = self.state, done.state
+        if done.state.links is not before.links or done.state.parent_present != before.parent_present:
+            self.presence.follow(before, done)
         changes = lasting_changes(done.changes)
         if changes or rows:
             self._records.append([*rows, *record_of(changes)])
@@ -217,11 +231,12 @@ class Engine:
             self._loop.call_soon(self._commit)
             self._scheduled = True
             self._stamp = (int(wall_clock()) & 0xFFFFFFFF).to_bytes(4, "big")
+            self._touched += self.listeners
             if self._recorder is not None:
                 self._recorder.checkpoint(self.policy, self.state)
                 self._touched.append(self._recorder)
 
-    def touch(self, port: Port) -> None:
+    def touch(self, port: Batched) -> None:
         """A port has something to release that no step has put there."""
         self._turn()
         self._touched.append(port)
@@ -243,6 +258,8 @@ class Engine:
                 self._observer.note(output, port.peer if port is not None else "")
             elif isinstance(output, Tell):
                 self._observer.tell(output)
+                for listener in self.listeners:
+                    listener.tell(output)
             elif isinstance(output, Close):
                 closing = self.ports.pop(output.link, None)
                 if self._recorder is not None and closing is not None:

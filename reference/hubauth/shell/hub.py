@@ -5,17 +5,19 @@ import logging
 import resource
 import socket
 import ssl
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke, PolicyChanged
+from hubauth.core.inputs import PolicyChanged
 from hubauth.core.policy import Policy, Trust
 from hubauth.shell.addresses import Address
 from hubauth.shell.commons import Commons
 from hubauth.shell.configuration import ConfigurationError, HubConfig
 from hubauth.shell.connection import Connection
+from hubauth.shell.door import Door, House
+from hubauth.shell.doorway import Status
 from hubauth.shell.engine import Engine
 from hubauth.shell.journal import Journal, Recovered
 from hubauth.shell.neighbourhood import Neighbourhood
@@ -25,6 +27,7 @@ from hubauth.shell.peers import ChildConnection
 from hubauth.shell.policies import encode_policy
 from hubauth.shell.snapshot import Snapshot
 from hubauth.shell.sockets import address_of
+from hubauth.shell.status import status_of
 from hubauth.shell.tls import parent_context, server_context
 from hubauth.trace.recorder import Recorder
 from hubauth.trace.rows import Recording
@@ -34,14 +37,21 @@ _ACCEPTED_PER_TURN = 8
 _CHECKED_PER_TURN = 64
 _TLS_HANDSHAKE_SECONDS = 10.0
 _OTHER_DESCRIPTORS = 64
-"""For journal, snapshot, listening sockets, the parent, metrics and the event loop itself."""
+"""For journal, snapshot, listening sockets, the parent, metrics, the operator and the event loop itself."""
 
 
 class Hub:
     """One hub. ``start`` returns when it serves; ``stop`` when everything it did is safe."""
 
-    def __init__(self, config: HubConfig, recording: Recording | None = None) -> None:
+    def __init__(
+        self,
+        config: HubConfig,
+        recording: Recording | None = None,
+        read_again: Callable[[], HubConfig] | None = None,
+    ) -> None:
         self.config = config
+        self._read_again = read_again
+        """The configuration as its file says now. Raises ConfigurationError."""
         self.observer = Observer()
         self.failed = asyncio.Event()
         """The journal could not be written: nothing is answered any more, and the process should end."""
@@ -56,6 +66,7 @@ class Hub:
         """Accepted, but no connection yet."""
         self._socket: socket.socket | None = None
         self._line: ParentLine | None = None
+        self._door: Door | None = None
 
     async def start(self) -> None:
         """Recover, listen, connect.
@@ -69,6 +80,7 @@ class Hub:
             self.engine = self._open_engine()
             self.commons = Commons.of(self.engine, config.limits, self.observer, self._neighbourhood)
             await self.engine.settle()
+            await self._open_door()
             self._socket = _listen(config.listen, config.listening.backlog)
         except BaseException:
             self._close_files()
@@ -104,6 +116,8 @@ class Hub:
     async def stop(self) -> None:
         """Take nothing new, finish what was begun, close every connection, and leave the journal complete."""
         await _cancel(self._tasks)
+        if self._door is not None:
+            await self._door.stop(self.config.limits.close_seconds)
         if self._socket is not None:
             self._socket.close()
         if self._welcoming:
@@ -126,15 +140,7 @@ class Hub:
         self._close_files()
         say(logging.INFO, "stopped")
 
-    # What an operator can do
-
-    def revoke(self, command: OperatorRevoke) -> None:
-        """Revoke as this hub's operator; answers come as notes."""
-        self.engine.feed(command)
-
-    def invalidate(self, command: OperatorInvalidate) -> None:
-        """Invalidate cached permissions as this hub's operator."""
-        self.engine.feed(command)
+    # Another configuration
 
     def reconfigure(self, policy: Policy) -> None:
         """Change the policy of the running hub. Raises ConfigurationError if it cannot follow the old one."""
@@ -142,7 +148,40 @@ class Hub:
         if refused is not None:
             raise ConfigurationError("", refused)
 
+    def reload(self) -> None:
+        """Take over the protocol's part of the configuration's file; the rest needs a restart.
+
+        Raises ConfigurationError; then everything stays as it was.
+        """
+        try:
+            if self._read_again is None or not self.serves:
+                raise ConfigurationError("", "there is no file to reload, or the hub is only starting")
+            self.reconfigure(self._read_again().policy)
+        except ConfigurationError as problem:
+            say(logging.ERROR, "reload_refused", detail=str(problem))
+            raise
+        say(logging.INFO, "reloaded")
+
     # Inside
+
+    async def _open_door(self) -> None:
+        """A hub without a directory of its own has no place for one, and one without a door can still serve."""
+        journal = self._journal
+        if journal is None:
+            return
+        parent = str(self.config.parent or "")
+
+        def status() -> Status:
+            engine = self.engine
+            return status_of(engine.policy, engine.state, engine.presence, parent, (journal.generation, engine.records))
+
+        door = Door(House(self.engine, status, self.reload), Path(self._directory))
+        try:
+            await door.open()
+        except OSError as problem:
+            say(logging.WARNING, "no_door", detail=f"no operator can tell this hub anything: {problem}")
+        else:
+            self._door = door
 
     def _open_engine(self) -> Engine:
         config, policy = self.config, self.config.policy
@@ -179,6 +218,10 @@ class Hub:
         return self.config.storage.data_dir
 
     def _close_files(self, *, in_order: bool = True) -> None:
+        if self._door is not None:
+            # While the directory is still this hub's.
+            self._door.close()
+            self._door = None
         if self._journal is not None:
             self._journal.close()
             self._journal = None

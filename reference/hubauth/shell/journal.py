@@ -106,6 +106,11 @@ class Journal:
             journal.close()
             raise
 
+    @property
+    def generation(self) -> int:
+        """The number of the file that is appended to."""
+        return self._generation
+
     # Appending
 
     def append(self, records: bytes) -> None:

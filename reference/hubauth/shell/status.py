@@ -1,0 +1,118 @@
+"""How things are with a hub, at a cost that depends on how many hubs are next to it and not on their devices."""
+
+from time import monotonic
+
+from immutables import Map
+
+from hubauth import __version__
+from hubauth.core.messages import Revoke
+from hubauth.core.model import PARENT_NEIGHBOUR, Session, State, is_authority
+from hubauth.core.policy import Policy
+from hubauth.core.transition import Step
+from hubauth.shell.doorway import NeighbourStatus, Standing, Status
+
+
+def owed_to(state: State, neighbour: int) -> Map[Revoke, tuple[int, int]]:
+    """The revokes that a neighbour has not acknowledged -> number and originator."""
+    known = state.neighbours.get(neighbour)
+    return known.owed if known is not None else Map()
+
+
+def is_present(state: State, neighbour: int) -> bool:
+    """Whether a neighbouring hub is there now."""
+    if neighbour == PARENT_NEIGHBOUR:
+        return state.parent_present
+    link = state.index.link_of_node.get(neighbour)
+    session = state.links[link] if link is not None else None
+    return session is not None and session.is_hub
+
+
+def neighbours_of(policy: Policy, state: State) -> list[int]:
+    """The parent, if this hub has one, and every hub that ever was a child."""
+    return sorted(set(state.neighbours) | ({PARENT_NEIGHBOUR} if policy.has_parent else set()))
+
+
+def standings(state: State, told: list[int], revoke: Revoke) -> tuple[Standing, ...]:
+    """How things are with a revoke that these neighbours were told of."""
+    return tuple(
+        Standing(
+            hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
+            parent=neighbour == PARENT_NEIGHBOUR,
+            present=is_present(state, neighbour),
+            standing="owed" if revoke in owed_to(state, neighbour) else "acknowledged",
+        )
+        for neighbour in told
+    )
+
+
+class Presence:
+    """Since when neighbouring hubs are present, or away: the core has no clock."""
+
+    def __init__(self) -> None:
+        self._started = monotonic()
+        self._changed: dict[int, float] = {}
+
+    def follow(self, before: State, done: Step) -> None:
+        """A step has changed which links there are, or what they are bound to."""
+        sessions = [value for table, _, *values in done.changes if table == "links" for value in values]
+        hubs = {session.node_id for session in sessions if isinstance(session, Session) and session.is_hub}
+        for neighbour in (PARENT_NEIGHBOUR, *hubs):
+            if is_present(before, neighbour) != is_present(done.state, neighbour):
+                self._changed[neighbour] = monotonic()
+
+    @property
+    def seen(self) -> set[int]:
+        """Every neighbour that has come or gone."""
+        return set(self._changed)
+
+    def seconds(self, neighbour: int) -> float:
+        """How long it has been as it is, as far as this hub can know."""
+        return round(monotonic() - self._changed.get(neighbour, self._started), 3)
+
+    @property
+    def uptime(self) -> float:
+        """How long this hub has run."""
+        return round(monotonic() - self._started, 3)
+
+
+def status_of(policy: Policy, state: State, presence: Presence, parent: str, journal: tuple[int, int]) -> Status:
+    """Everything an operator is told; ``parent`` is its address, ``journal`` its generation and records."""
+    # Where hubs owe each other nothing (flat) they are no neighbours of the state, but still there.
+    known = sorted({*neighbours_of(policy, state), *presence.seen})
+    neighbours = tuple(_neighbour(policy, state, presence, neighbour, parent) for neighbour in known)
+    present = sum(neighbour.present and not neighbour.parent for neighbour in neighbours)
+    return Status(
+        version=__version__,
+        uptime=presence.uptime,
+        node_id=state.node_id,
+        device_id=policy.device_id,
+        dialect=policy.dialect.value,
+        authority=is_authority(policy, state.node_id),
+        neighbours=neighbours,
+        online=len(state.index.link_of_node) - present,
+        below=sum(neighbour.online for neighbour in neighbours),
+        pending=len(state.pending),
+        generation=journal[0],
+        records=journal[1],
+    )
+
+
+def _neighbour(policy: Policy, state: State, presence: Presence, neighbour: int, parent: str) -> NeighbourStatus:
+    above = neighbour == PARENT_NEIGHBOUR
+    owed = owed_to(state, neighbour)
+    oldest = min(owed.items(), key=lambda item: item[1][0])[0].device_id if owed else ""
+    return NeighbourStatus(
+        hub=state.parent_node if above else neighbour,
+        name=parent if above else _name(policy, state, neighbour),
+        parent=above,
+        present=is_present(state, neighbour),
+        seconds=presence.seconds(neighbour),
+        online=0 if above else len(state.index.online_via.get(neighbour, ())),
+        owed=len(owed),
+        oldest=oldest,
+    )
+
+
+def _name(policy: Policy, state: State, neighbour: int) -> str:
+    route, provisioned = state.directory.get(neighbour), policy.provisioned_by_node.get(neighbour)
+    return route.device_id if route is not None else provisioned.device_id if provisioned is not None else ""
