@@ -1,6 +1,7 @@
 """The door of a hub: who may come in, what may be said there, and when it is answered."""
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -337,6 +338,26 @@ def test_whoever_hangs_up_waits_no_longer(tmp_path: Path) -> None:
             writer.close()
 
     run(story())
+
+
+def test_whoever_hangs_up_without_having_listened_is_no_trouble(tmp_path: Path) -> None:
+    trouble: list[dict[str, Any]] = []
+
+    async def story() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: trouble.append(context))
+        async with away(tmp_path) as root:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(tmp_path / "data" / SOCKET))
+                connection.sendall(written(RevokeRequest(device_id="sensor", wait=600)))
+                await until(lambda: root.engine.listeners, "it waits")
+                root.engine._perform((Tell(1, "sensor", 10, Reason.OK),))
+                root.engine._turn()
+                await root.engine.settle()
+            await until(lambda: not root.engine.listeners, "nobody waits")
+        gc.collect()
+
+    run(story())
+    assert not trouble
 
 
 def test_answers_go_to_whoever_asked_about_that_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
