@@ -41,7 +41,7 @@ from hubauth.shell.doorway import (
 )
 from hubauth.shell.engine import Engine
 from hubauth.shell.observe import say
-from hubauth.shell.status import neighbours_of, owed_to, standings
+from hubauth.shell.status import is_owed, neighbours_of, standings
 
 _CALLERS = 16
 _REQUEST_SECONDS = 5.0
@@ -148,7 +148,7 @@ class Caller:
 
     def seal(self) -> None:
         if self._revoke is not None:
-            while self._asked and self._revoke not in owed_to(self._engine.state, self._asked[-1]):
+            while self._asked and not is_owed(self._engine.state, self._asked[-1], self._revoke):
                 self._asked.pop()
             if not self._asked:
                 self._end("acknowledged")

@@ -2,20 +2,23 @@
 
 from time import monotonic
 
-from immutables import Map
-
 from hubauth import __version__
 from hubauth.core.messages import Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Session, State, is_authority
+from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour, Session, State, is_authority
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
 from hubauth.shell.doorway import NeighbourStatus, Standing, Status
 
 
-def owed_to(state: State, neighbour: int) -> Map[Revoke, tuple[int, int]]:
-    """The revokes that a neighbour has not acknowledged -> number and originator."""
-    known = state.neighbours.get(neighbour)
-    return known.owed if known is not None else Map()
+def is_owed(state: State, neighbour: int, revoke: Revoke) -> bool:
+    """Whether a neighbour has not acknowledged a revoke."""
+    return revoke in state.neighbours.get(neighbour, Neighbour()).owed
+
+
+def owed_to(state: State, neighbour: int) -> tuple[int, str]:
+    """How many revokes a neighbour has not acknowledged, and the device of the oldest."""
+    owed = state.neighbours.get(neighbour, Neighbour()).owed
+    return len(owed), min(owed.items(), key=lambda item: item[1])[0].device_id if owed else ""
 
 
 def is_present(state: State, neighbour: int) -> bool:
@@ -39,7 +42,7 @@ def standings(state: State, told: list[int], revoke: Revoke) -> tuple[Standing, 
             hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
             parent=neighbour == PARENT_NEIGHBOUR,
             present=is_present(state, neighbour),
-            standing="owed" if revoke in owed_to(state, neighbour) else "acknowledged",
+            standing="owed" if is_owed(state, neighbour, revoke) else "acknowledged",
         )
         for neighbour in told
     )
@@ -99,8 +102,7 @@ def status_of(policy: Policy, state: State, presence: Presence, parent: str, jou
 
 def _neighbour(policy: Policy, state: State, presence: Presence, neighbour: int, parent: str) -> NeighbourStatus:
     above = neighbour == PARENT_NEIGHBOUR
-    owed = owed_to(state, neighbour)
-    oldest = min(owed.items(), key=lambda item: item[1][0])[0].device_id if owed else ""
+    owed, oldest = owed_to(state, neighbour)
     return NeighbourStatus(
         hub=state.parent_node if above else neighbour,
         name=parent if above else _name(policy, state, neighbour),
@@ -108,7 +110,7 @@ def _neighbour(policy: Policy, state: State, presence: Presence, neighbour: int,
         present=is_present(state, neighbour),
         seconds=presence.seconds(neighbour),
         online=0 if above else len(state.index.online_via.get(neighbour, ())),
-        owed=len(owed),
+        owed=owed,
         oldest=oldest,
     )
 
