@@ -143,8 +143,16 @@ def _offline(cast: Cast, who: int, name: Name) -> Outcome:
 
 
 def _leave(cast: Cast, who: int, _: Name) -> Outcome | None:
-    peer = cast.devices.pop(who % SIZE, None)
-    return peer.hang_up() if peer is not None and peer.is_open else None
+    return _hang_up(cast.devices, who % SIZE)
+
+
+def _hang_up(peers: dict[int, Peer], at: int) -> Outcome | None:
+    """Who waits for an answer leaves only if that shows: else it stays open when the hub will have noticed."""
+    peer = peers.get(at)
+    if peer is None or not peer.is_open or not peer.leaving_shows():
+        return None
+    del peers[at]
+    return peer.hang_up()
 
 
 def _opaque(cast: Cast, who: int, name: Name) -> Outcome | None:
@@ -213,9 +221,7 @@ def _hub_revokes(cast: Cast, who: int, name: Name) -> Outcome | None:
 
 
 def _hub_leaves(cast: Cast, who: int, _: Name) -> Outcome | None:
-    known = cast.world.subject.profile.child_hub
-    hub = cast.hubs.pop(who % len(known), None) if known else None
-    return hub.hang_up() if hub is not None and hub.is_open else None
+    return _hang_up(cast.hubs, who % len(cast.world.subject.profile.child_hub))
 
 
 def _parent_orders(cast: Cast, _: int, name: Name) -> Outcome | None:

@@ -23,8 +23,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from hubauth.oracle.conform.subject import write_frame
-from hubauth.oracle.conform.wire import Wire
+from hubauth.oracle.conform.wire import Wire, write_frame
 from hubauth.wire.framing import FrameDecoder, Limits
 
 if TYPE_CHECKING:
@@ -167,6 +166,10 @@ class Peer:
         hub = self.world.subject.node_id
         return self.say(answer, msg_id=request.msg_id, target=hub, major=major, trace_id=request.trace_id)
 
+    def leaving_shows(self) -> bool:
+        """Whether it can be seen that the hub under test has noticed the end of this connection."""
+        return self.world.leaving_shows(self)
+
     def hang_up(self) -> Outcome:
         """Close the connection and see to it that the hub under test has noticed."""
         return self.world.hang_up(self)
@@ -217,9 +220,14 @@ class Peer:
                 self.announce(name, answer.node_id)
         return Behind(name, answer.node_id, answer.credential)
 
+    def next_number(self) -> int:
+        """For a revoke that this hub passes on."""
+        self.world.numbered.add(self.device_id)
+        return self.world.subject.numbers.take()
+
     def pass_on(self, revoke: Revoke, *, source: int = 0, target: int = 0, number: int | None = None) -> Outcome:
         """A revoke by somebody behind this hub (by the hub itself, if nobody is named), numbered as between hubs."""
-        msg_id = self.world.subject.next_number() if number is None else number
+        msg_id = self.next_number() if number is None else number
         return self.say(revoke, msg_id=msg_id, source=source or self.node_id, target=target)
 
 

@@ -6,27 +6,21 @@ import time
 
 from hubauth.core.messages import Answer, Authenticate, Frame, Major, Reason, Register
 from hubauth.core.policy import Dialect
+from hubauth.oracle.conform.numbers import Numbers
 from hubauth.oracle.conform.profile import Known, Profile
-from hubauth.oracle.conform.wire import Seen, Unreachable, Wire
+from hubauth.oracle.conform.proof import part, settle
+from hubauth.oracle.conform.wire import Seen, Unreachable, Wire, write_frame
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import encode_frame
-from hubauth.wire.header import Version, encode_v1, encode_v2
+from hubauth.wire.header import Version
 
 _FENCE_IDS = 0xFE00_0000
-_EPOCH = 1_735_689_600
-"""The beginning of 2025: revokes of the hubs that this tool plays must be numbered higher in every run."""
-_NUMBERS_PER_SECOND = 16
 _FIRST_NODE, _NODES = 0x1000_0000, 0xC000_0000
 """Where this tool is the authority: so many that no two runs hand out the same."""
 
 
 class NotServing(Exception):
     """There is something at the address, but it does not behave like a hub of this dialect and header."""
-
-
-def write_frame(version: Version, fields: Frame, payload: bytes) -> bytes:
-    """A frame with any payload at all."""
-    return (encode_v1 if version is Version.V1 else encode_v2)(fields, len(payload)) + payload
 
 
 class Subject:
@@ -51,9 +45,14 @@ class Subject:
         """How silence is shown on a child link: "invalid" or "empty" requests; none: by waiting."""
         self.fence_answer = b""
         """What the hub answers to it, if it does not copy the MsgID."""
+        self.ends_too = True
+        """Whether the hub ends a connection on which it is told that nothing more comes."""
+        self.numbers = Numbers()
+        """For revokes from the neighbouring hubs that this tool plays."""
+        self.spent: dict[str, bool] = {}
+        """Neighbour -> whether the hub has handled higher numbers from it, as far as that was looked into."""
         self._devices = 0
         self._fences = _FENCE_IDS
-        self._number = int((time.time() - _EPOCH) * _NUMBERS_PER_SECOND) % 2**32
         self._node = secrets.randbelow(_NODES) + _FIRST_NODE
         self._listening: socket.socket | None = None
         self.parent: Wire | None = None
@@ -86,11 +85,6 @@ class Subject:
         """A credential, where this tool issues it."""
         return secrets.token_urlsafe(32)
 
-    def next_number(self) -> int:
-        """For a revoke from a neighbouring hub that this tool plays."""
-        self._number += 1
-        return self._number
-
     def fence_id(self) -> int:
         self._fences += 1
         return self._fences
@@ -117,7 +111,7 @@ class Subject:
 
         Raises NotServing.
         """
-        self.fence = ""
+        self.fence, self.ends_too = "", self._ends_too()
         for kind in ("invalid", "empty"):
             seen = self._ask(self.fence_payload(kind))
             if seen is not None:
@@ -131,26 +125,41 @@ class Subject:
         self.node_id = self.node_id or seen.frame.source
         self.met = frozenset(known.node_id for known in self.profile.child_hub if self._admits(known))
 
+    def _ends_too(self) -> bool:
+        wire = self.connect()
+        wire.finish()
+        ended = wire.ends_by(time.monotonic() + self.profile.timeouts.answer)
+        wire.close()
+        return ended
+
     def _admits(self, known: Known) -> bool:
-        seen = self._ask(self.codec.encode(Authenticate(known.device_id, known.credential)))
+        wire = self.connect()
+        seen = self._ask_on(wire, self.codec.encode(Authenticate(known.device_id, known.credential)))
+        part(self, [wire])
         return seen is not None and isinstance(seen.frame.body, Answer) and seen.frame.body.reason is Reason.OK
 
-    def knock(self) -> None:
-        """Let the hub notice what happened to other connections: it answers a new one after that."""
+    def knock(self, *, shown: bool) -> None:
+        """Let the hub notice what happened to other connections: most answer a new one after that.
+
+        ``shown``: whether it has been seen to notice.
+        """
         if self.fence:
             self._ask(self.fence_payload(self.fence))
-        else:
+        if not self.fence and not shown:
             time.sleep(self.profile.timeouts.silence)
 
     def _ask(self, payload: bytes) -> Seen | None:
-        """The answer to one request on a connection of its own."""
+        """The answer to one request on a connection of its own, which changes nothing."""
         wire = self.connect()
         try:
-            wire.write(write_frame(self.version, Frame(b"", msg_id=self.fence_id()), payload))
-            seen = wire.read(time.monotonic() + self.profile.timeouts.answer)
-            return seen if isinstance(seen, Seen) else None
+            return self._ask_on(wire, payload)
         finally:
             wire.close()
+
+    def _ask_on(self, wire: Wire, payload: bytes) -> Seen | None:
+        wire.write(write_frame(self.version, Frame(b"", msg_id=self.fence_id()), payload))
+        seen = wire.read(time.monotonic() + self.profile.timeouts.answer)
+        return seen if isinstance(seen, Seen) else None
 
     def fence_payload(self, kind: str) -> bytes:
         """A request that is answered at once and changes nothing."""
@@ -186,15 +195,17 @@ class Subject:
             wire.close()
 
     def join(self) -> None:
-        """Accept the hub under test as its parent, whatever it shows. Raises Unreachable."""
+        """Accept the hub under test as its parent, whatever it shows, and see it know that. Raises Unreachable."""
         seen = self.accept_live().read(time.monotonic() + self.profile.timeouts.answer)
         if not isinstance(seen, Seen) or not isinstance(seen.frame.body, Authenticate | Register):
             raise Unreachable("the hub under test connected to its parent and did not authenticate")
         assert self.parent is not None and self.profile.parent is not None
         hub = self.profile.hub
         answer = Answer(seen.frame.body.action, Reason.OK, hub.device_id, hub.node_id, hub.credential)
-        frame = Frame(answer, Major.OK_RESP, seen.frame.msg_id, self.profile.parent.node_id)
+        above = self.profile.parent.node_id
+        frame = Frame(answer, Major.OK_RESP, seen.frame.msg_id, above)
         self.parent.write(encode_frame(self.parent.version, self.codec, frame))
+        settle(self, self.parent, above, upwards=True)
 
     def rejoin(self) -> None:
         """Begin anew as the parent. Raises Unreachable."""

@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import time
+from contextlib import suppress
 from typing import Any, Self
 
 from attrs import field, frozen
@@ -11,7 +12,7 @@ from attrs import field, frozen
 from hubauth.core.messages import SUB_PROTO, Frame
 from hubauth.wire.dialects.codec import Codec
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, read_frame
-from hubauth.wire.header import Refused, Version
+from hubauth.wire.header import Refused, Version, encode_v1, encode_v2
 
 _LIMITS = Limits(16 * 1024 * 1024, 16 * 1024 * 1024)
 """Not the hub's limits: whatever it sends is looked at."""
@@ -20,6 +21,11 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 class Unreachable(Exception):
     """The hub under test cannot be connected to: no verdict about any rule."""
+
+
+def write_frame(version: Version, fields: Frame, payload: bytes) -> bytes:
+    """A frame with any payload at all."""
+    return (encode_v1 if version is Version.V1 else encode_v2)(fields, len(payload)) + payload
 
 
 @frozen
@@ -124,6 +130,20 @@ class Wire:
                 self.closed = Closed(f"not a frame: {raw.detail}")
                 return
             self._frames.append(_seen(self._codec, self.version, raw))
+
+    def finish(self) -> None:
+        """Say that nothing more comes."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def ends_by(self, deadline: float) -> bool:
+        """Whether the other side ends the connection before the deadline; what it says until then is lost."""
+        got: Seen | Closed | None = None
+        while not isinstance(got, Closed):
+            got = self.read(deadline)
+            if got is None:
+                return False
+        return True
 
     def close(self) -> None:
         """End the connection at once: a hub may keep one alive that only says that nothing more comes."""

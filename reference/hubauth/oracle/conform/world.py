@@ -33,6 +33,7 @@ from hubauth.oracle.conform.mirror import Mirror, bind, show_free
 from hubauth.oracle.conform.peers import Outcome, Parent, Peer
 from hubauth.oracle.conform.problems import Deviated, TooSlow, Violated
 from hubauth.oracle.conform.profile import Known
+from hubauth.oracle.conform.proof import part
 from hubauth.oracle.conform.record import HUB, Record
 from hubauth.oracle.conform.subject import Subject
 from hubauth.oracle.conform.wire import Seen
@@ -50,6 +51,8 @@ class World:
         self.peers: dict[Link, Peer] = {}
         self.record = Record()
         self.aside: list[Difference] = []
+        self.numbered: set[str] = set()
+        """The hubs whose revokes were numbered by this tool; "" is the parent."""
         self._names = {known.device_id for known in profile.bindings} | {profile.hub.device_id}
         self._ear = Ear(subject, self._names, lambda peer, seen: self.record.frame(HUB, peer.name, seen))
         self._setting = 0
@@ -154,11 +157,20 @@ class World:
         self.record.add(peer.name, HUB, "hangs up")
         del self.peers[peer.link]
 
+        waits = self._waits(peer.link)
+
         def leave() -> None:
-            peer.wire.close()
-            self.subject.knock()
+            part(self.subject, [] if waits else [peer.wire], [peer.wire] if waits else [])
 
         return self._exchange(peer, [LinkDown(peer.link)], leave)
+
+    def leaving_shows(self, peer: Peer) -> bool:
+        """Whether it can be seen that the hub has noticed the end of this connection."""
+        return not self._waits(peer.link) or bool(_by_link(self.mirror.predict([LinkDown(peer.link)]))[0])
+
+    def _waits(self, link: Link) -> bool:
+        """Whether somebody waits for an answer on a link: the hub may keep it until that is sent."""
+        return bool(self.mirror.state.index.waiting.get(link))
 
     def elapse(self) -> Outcome:
         """Wait until the hub gives up what it asked last, and check everything that must follow."""
@@ -201,15 +213,16 @@ class World:
         return self.parent.answer(request, reason, node_id=given, credential=hub.credential)
 
     def close(self) -> None:
-        """Leave: every connection but the parent's ends, and what that leads to is not judged any more."""
-        for link, peer in self.peers.items():
-            if link != PARENT:
-                peer.wire.close()
+        """Leave: every connection but the parent's ends, and what that leads to is heard but not judged any more."""
+        leaving = {link: peer.wire for link, peer in self.peers.items() if link != PARENT}
+        waiting = {link: wire for link, wire in leaving.items() if self._waits(link)}
+        reports = _by_link(self.mirror.predict([LinkDown(link) for link in leaving]))[0].get(PARENT, [])
+        part(self.subject, [wire for link, wire in leaving.items() if link not in waiting], waiting.values())
         if self.subject.profile.parent is None:
             return
-        self.subject.knock()
-        self._names.clear()
         if PARENT in self.peers and self.parent.is_open and self.mirror.state.parent_present:
+            self._ear.hear([self.parent], {PARENT: len(reports)}, set(), self.subject.patience)
+            self._names.clear()
             self._ear.fence(self.parent, [])
         else:
             self.subject.rejoin()

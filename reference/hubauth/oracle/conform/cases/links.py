@@ -138,9 +138,9 @@ def answers_when_the_parent_is_lost(world: World) -> None:
 @case("LINK-7", needs=("register", "parent"), depends_on=("REG-5",))
 def forgets_who_is_gone(world: World) -> None:
     """A device that hangs up while it waits: the late answer goes nowhere and admits nobody."""
-    device = world.device()
-    asked = device.say(Register(device.device_id))
-    device.hang_up()
+    device = world.registered()
+    asked = device.say(Register(world.fresh_name()))
+    device.hang_up()  # it is reported, so that the answer comes after that
     credential = world.subject.fresh_credential() if world.mirror.policy.has_credentials else ""
     request = asked.request(world.parent, AssistRegister)
     world.parent.answer(request, node_id=world.subject.fresh_node(), credential=credential)

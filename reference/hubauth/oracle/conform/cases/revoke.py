@@ -167,7 +167,7 @@ def owes_nothing_more(world: World) -> None:
 def acts_once_per_number(world: World) -> None:
     """A revoke from a hub is acted on once per number; an older number, or the same again, changes nothing."""
     hub = world.child_hub()
-    first, second = world.subject.next_number(), world.subject.next_number()
+    first, second = hub.next_number(), hub.next_number()
     hub.pass_on(Revoke(world.fresh_name()), number=second)
     device = world.registered()
     hub.pass_on(Revoke(device.device_id), number=first)
