@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-e2e model-test mutants mutants-sample \
+.PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-soak test-e2e model-test mutants mutants-sample \
 	model model-long equivalence vectors docs bench-core bench-hub bench-hostile bench-spark clean
 
 help: ## show the targets
@@ -48,6 +48,10 @@ check-generated: setup ## fail if a generated file is stale
 
 test: setup ## all checks that CI needs, and what each of them counted
 	$(PY) -m tools.everything
+
+test-soak: setup ## hours: tests whose processes are stopped at random, many kills, a large tree that fails
+	$(PY) -m tools.soak
+	HUBAUTH_KILLS=1000 $(PY) -m pytest -q tests/shell/test_crash.py
 
 test-e2e: setup ## what needs node or a browser (Debian: nodejs, chromium)
 	$(PY) -m pytest -q -m e2e tests
