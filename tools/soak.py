@@ -150,7 +150,8 @@ def play(number: int, chosen: argparse.Namespace) -> Run:
         command = [sys.executable, "-m", "pytest", "-q", "-n", str(chosen.workers), "-p", "tools.soak"]
         command += ["-p", "no:cacheprovider", f"--basetemp={directory}/tests", "-m", "not e2e", *chosen.paths]
         with output.open("wb") as file:
-            environment = {**os.environ, _NOTES: str(notes)}
+            outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+            environment = {**outside, _NOTES: str(notes)}
             root = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
             try:
                 stop_some(run, root, choice, chosen.stop, chosen.limit)
@@ -190,6 +191,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds that a run may take")
     parser.add_argument("--workers", type=int, default=2, help="of pytest")
     chosen = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit("told to stop"))  # what was started is ended on the way out
     runs = []
     for number in range(1, chosen.runs + 1):
         runs.append(run := play(number, chosen))

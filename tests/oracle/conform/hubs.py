@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from attrs import field, frozen
+from msgspec.structs import replace
 
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.cases import CASES
@@ -33,6 +34,7 @@ from hubauth.shell.addresses import Address, parse_address
 from hubauth.shell.configuration import configure
 from hubauth.shell.hub import Hub
 from hubauth.wire.header import Version
+from tests.toml import to_toml
 
 HUB_CREDENTIAL = "u" * 43
 CHILD_HUBS = (
@@ -172,22 +174,6 @@ def as_process(described: Described, directory: Path) -> Iterator[Address]:
         process.stderr.close()
 
 
-def to_toml(tables: dict[str, Any]) -> str:
-    """Tables of plain values, and lists of tables, as TOML."""
-    lines: list[str] = []
-    for name, table in tables.items():
-        for one in table if isinstance(table, list | tuple) else [table]:
-            lines.append(f"[[{name}]]" if isinstance(table, list | tuple) else f"[{name}]")
-            lines += [f"{key} = {_value(value)}" for key, value in one.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items()) + "}"
-    return json.dumps(value)
-
-
 def judge(
     address: Address, profile: Profile, cases: Sequence[Case] = tuple(CASES.values()), sequences: int = 0
 ) -> Judgement:
@@ -197,6 +183,11 @@ def judge(
             subject.listen(*parse_address(profile.parent.listen))
             subject.join()
         return Run(subject, cases, command=("hubauth", "conform", str(address)), sequences=sequences).judge()
+
+
+def patient(profile: Profile) -> Profile:
+    """A hub that is right answers everything it must, however long it is kept from doing so."""
+    return replace(profile, timeouts=replace(profile.timeouts, connect=30.0, answer=30.0, join=60.0))
 
 
 def profile_toml(profile: Profile) -> str:

@@ -15,7 +15,9 @@ from hubauth.oracle.conform.cases import CASES
 from hubauth.oracle.conform.profile import TimeoutsTable
 from hubauth.oracle.conform.run import choose
 from hubauth.oracle.conform.subject import NotServing, Subject
+from hubauth.oracle.report import table
 from hubauth.shell import engine
+from hubauth.shell.connection import Connection
 from hubauth.wire.header import Version
 from tests.oracle.conform.hubs import describe, in_thread, judge
 
@@ -69,6 +71,19 @@ def test_other_rules_are_judged_all_the_same(
         judgement = judge(address, profile, cases)
     assert {result.rule for result in judgement.results if result.verdict == "fail"} == failing
     assert {result.id for result in judgement.results if result.verdict == "pass"} >= {"REG-9", "FRAME-5", "REV-2"}
+
+
+def test_a_hub_may_keep_connections_on_which_nothing_more_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "eof_received", lambda _: True)
+    described = describe("middle")
+    cases = choose(CASES.values(), ["OFF-4", "OFF-8", "LINK-2", "LINK-7", "AUTH-10", "REV-14", "BIND-4"])
+    profile = replace(described.profile, timeouts=TimeoutsTable(answer=1.0, silence=0.05))
+    with in_thread(described) as address:
+        with Subject(*address, profile, Version.V1) as subject:
+            subject.probe()
+            assert not subject.ends_too
+        judgement = judge(address, profile, cases)
+    assert {result.verdict for result in judgement.results} == {"pass"}, table(judgement)
 
 
 def test_who_answers_nothing_is_no_hub(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,16 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.cases import CASES
-from hubauth.oracle.conform.profile import Profile
 from hubauth.oracle.conform.results import exit_code
 from hubauth.oracle.conform.unasked import UNASKED
 from hubauth.oracle.report import table
 from hubauth.specification import rules
-from tests.oracle.conform.hubs import ROLES, as_process, describe, judge
+from tests.oracle.conform.hubs import ROLES, as_process, describe, judge, patient
 
 CHOICES: dict[str, dict[str, Any]] = {
     "assist none": {"assist": "none"},
@@ -28,11 +26,6 @@ CHOICES: dict[str, dict[str, Any]] = {
 ALL = [(role, dialect, 1) for role in ROLES for dialect in Dialect]
 ALL += [(role, dialect, 2) for role in ROLES if role != "root" for dialect in Dialect]
 """Role, dialect, and the header version towards the parent, which a root has not; devices speak both."""
-
-
-def patient(profile: Profile) -> Profile:
-    """A hub that is right answers everything it must, however long it is kept from doing so."""
-    return replace(profile, timeouts=replace(profile.timeouts, connect=30.0, answer=30.0, join=60.0))
 
 
 @pytest.mark.slow

@@ -14,14 +14,14 @@ from hubauth.oracle.conform.profile import Profile, TimeoutsTable
 from hubauth.oracle.conform.results import VIOLATIONS, exit_code
 from hubauth.oracle.report import table
 from hubauth.shell.addresses import Address
-from tests.oracle.conform.hubs import judge
+from tests.oracle.conform.hubs import judge, patient
 
 SOURCE = Path(__file__).parent / "tiny_hub.py"
 PROFILE = Profile(
     name="tiny",
     dialect=Dialect.LOGIN,
     features=("register", "authenticate", "offline", "routing"),
-    timeouts=TimeoutsTable(answer=5.0, silence=0.2),
+    timeouts=TimeoutsTable(connect=30.0, answer=5.0, silence=0.2),
 )
 
 FAULTS = {
@@ -52,7 +52,7 @@ def test_it_shares_nothing_with_the_reference() -> None:
 
 def test_it_passes_what_it_declares() -> None:
     with tiny_hub() as address:
-        judgement = judge(address, PROFILE, sequences=20)
+        judgement = judge(address, patient(PROFILE), sequences=20)
     assert exit_code(judgement.results) == 0, table(judgement)
     assert sum(result.verdict == "pass" for result in judgement.results) > 50
     assert judgement.sequences == 20

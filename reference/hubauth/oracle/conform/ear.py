@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Container, Iterable
+from selectors import EVENT_READ, DefaultSelector
 
 from hubauth.core.inputs import PARENT, Link
 from hubauth.oracle.conform.peers import Peer
 from hubauth.oracle.conform.proof import acknowledge, is_late, settle
 from hubauth.oracle.conform.subject import Subject
-from hubauth.oracle.conform.wire import Closed, Seen
+from hubauth.oracle.conform.wire import Patience, Seen
 
 
 class Ear:
@@ -15,6 +16,8 @@ class Ear:
 
     def __init__(self, subject: Subject, names: Container[str], on_frame: Callable[[Peer, Seen], None]) -> None:
         self._subject, self._names, self._on_frame = subject, names, on_frame
+        self.first: float | None = None
+        """When the first frame came in the last exchange, by ``time.monotonic``."""
 
     def hear(
         self, peers: Iterable[Peer], counts: dict[Link, int], closing: set[Link], seconds: float
@@ -25,25 +28,42 @@ class Ear:
         """
         peers = list(peers)
         heard: dict[Link, list[Seen]] = {peer.link: [] for peer in peers}
-        for peer in peers:
-            into, count = heard[peer.link], counts.get(peer.link, 0)
-            self._read(peer, into, seconds, count)
-            if peer.link in closing:
-                self._read(peer, into, seconds, None)
+        self.first = None
+        self._listen(peers, heard, counts, closing, seconds)
         for peer in peers:
             if peer.is_open:
                 self.fence(peer, heard[peer.link])
         return heard
 
-    def _read(self, peer: Peer, into: list[Seen], seconds: float, count: int | None) -> None:
-        """So many frames in all; None: until the connection is closed."""
-        started = time.monotonic()
-        while count is None or len(into) < count:
-            got = peer.wire.read(started + seconds)
-            if got is None or isinstance(got, Closed):
+    def _listen(
+        self,
+        peers: list[Peer],
+        heard: dict[Link, list[Seen]],
+        counts: dict[Link, int],
+        closing: set[Link],
+        seconds: float,
+    ) -> None:
+        """Take what comes on every connection until all that must come is there."""
+        started, patience = time.monotonic(), Patience(seconds)
+        while True:
+            left = list[Peer]()
+            for peer in peers:
+                into, count = heard[peer.link], counts.get(peer.link, 0)
+                while isinstance(got := peer.wire.read(Patience(0)), Seen):
+                    if len(into) < count:
+                        self._subject.slowest = max(self._subject.slowest, time.monotonic() - started)
+                    self._take(peer, got, into)
+                if peer.is_open and (len(into) < count or peer.link in closing):
+                    left.append(peer)
+            if not left or patience.is_over:
                 return
-            self._subject.slowest = max(self._subject.slowest, time.monotonic() - started)
-            self._take(peer, got, into)
+            began = time.monotonic()
+            with DefaultSelector() as selector:
+                for peer in peers:
+                    if peer.is_open:
+                        selector.register(peer.wire, EVENT_READ)
+                selector.select(patience.slice)
+            patience.spend(time.monotonic() - began)
 
     def fence(self, peer: Peer, into: list[Seen]) -> None:
         """Read everything that the hub has sent on this connection because of what happened before."""
@@ -61,4 +81,5 @@ class Ear:
 
     def _keep(self, peer: Peer, seen: Seen, into: list[Seen]) -> None:
         into.append(seen)
+        self.first = self.first or time.monotonic()
         self._on_frame(peer, seen)

@@ -11,13 +11,12 @@ known to be handled before the second begins. That is shown
 A hub that shows neither is given the stated time instead.
 """
 
-import time
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from hubauth.core.messages import Action, Answer, AssistOffline, Frame, Major, Reason
 from hubauth.core.policy import Dialect
-from hubauth.oracle.conform.wire import Closed, Seen, Wire, write_frame
+from hubauth.oracle.conform.wire import Closed, Patience, Seen, Wire, write_frame
 
 if TYPE_CHECKING:
     from hubauth.oracle.conform.subject import Subject
@@ -45,10 +44,10 @@ def _fence(subject: "Subject", wire: Wire, source: int, upwards: bool) -> list[S
     if payload:
         wire.write(write_frame(wire.version, Frame(b"", msg_id=number, source=source), payload))
     timeouts = subject.profile.timeouts
-    deadline = time.monotonic() + (timeouts.answer if payload else timeouts.silence)
+    patience = Patience(timeouts.answer if payload else timeouts.silence)
     before: list[Seen] = []
     while True:
-        got = wire.read(deadline)
+        got = wire.read(patience)
         if got is None or isinstance(got, Closed):
             return before
         if got.frame.msg_id == number or (subject.fence_answer and got.payload == subject.fence_answer):
@@ -86,10 +85,13 @@ def acknowledge(subject: "Subject", wire: Wire, source: int, seen: Seen) -> bool
 def part(subject: "Subject", wires: Iterable[Wire], waiting: Iterable[Wire] = ()) -> None:
     """End connections, and see to it that the hub has noticed; on those ``waiting`` it may owe an answer."""
     ended, cut = list(wires), list(waiting)
-    deadline = time.monotonic() + subject.profile.timeouts.answer
-    for wire in ended:
-        wire.finish()
-    shown = subject.ends_too and min((wire.ends_by(deadline) for wire in ended), default=True)
+    shown = subject.ends_too and (not cut or bool(subject.fence))
+    if subject.ends_too:
+        patience = Patience(subject.profile.timeouts.answer)
+        for wire in ended:
+            wire.finish()
+        for wire in ended:
+            shown &= wire.is_ended(patience)
     for wire in ended + cut:
         wire.close()
-    subject.knock(shown=shown and not cut)
+    subject.knock(shown=shown)

@@ -9,7 +9,7 @@ from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.numbers import Numbers
 from hubauth.oracle.conform.profile import Known, Profile
 from hubauth.oracle.conform.proof import part, settle
-from hubauth.oracle.conform.wire import Seen, Unreachable, Wire, write_frame
+from hubauth.oracle.conform.wire import Patience, Seen, Unreachable, Wire, write_frame
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import encode_frame
 from hubauth.wire.header import Version
@@ -128,7 +128,7 @@ class Subject:
     def _ends_too(self) -> bool:
         wire = self.connect()
         wire.finish()
-        ended = wire.ends_by(time.monotonic() + self.profile.timeouts.answer)
+        ended = wire.is_ended(Patience(self.profile.timeouts.answer))
         wire.close()
         return ended
 
@@ -145,7 +145,7 @@ class Subject:
         """
         if self.fence:
             self._ask(self.fence_payload(self.fence))
-        if not self.fence and not shown:
+        if not shown:
             time.sleep(self.profile.timeouts.silence)
 
     def _ask(self, payload: bytes) -> Seen | None:
@@ -158,7 +158,7 @@ class Subject:
 
     def _ask_on(self, wire: Wire, payload: bytes) -> Seen | None:
         wire.write(write_frame(self.version, Frame(b"", msg_id=self.fence_id()), payload))
-        seen = wire.read(time.monotonic() + self.profile.timeouts.answer)
+        seen = wire.read(Patience(self.profile.timeouts.answer))
         return seen if isinstance(seen, Seen) else None
 
     def fence_payload(self, kind: str) -> bytes:
@@ -196,7 +196,7 @@ class Subject:
 
     def join(self) -> None:
         """Accept the hub under test as its parent, whatever it shows, and see it know that. Raises Unreachable."""
-        seen = self.accept_live().read(time.monotonic() + self.profile.timeouts.answer)
+        seen = self.accept_live().read(Patience(self.profile.timeouts.answer))
         if not isinstance(seen, Seen) or not isinstance(seen.frame.body, Authenticate | Register):
             raise Unreachable("the hub under test connected to its parent and did not authenticate")
         assert self.parent is not None and self.profile.parent is not None

@@ -1,4 +1,4 @@
-"""One connection of this tool: blocking, with deadlines, every frame kept as it came."""
+"""One connection of this tool: blocking, with patience, every frame kept as it came."""
 
 import json
 import socket
@@ -17,6 +17,29 @@ from hubauth.wire.header import Refused, Version, encode_v1, encode_v2
 _LIMITS = Limits(16 * 1024 * 1024, 16 * 1024 * 1024)
 """Not the hub's limits: whatever it sends is looked at."""
 _AT_ONCE = struct.pack("ii", 1, 0)
+
+
+_SLICE = 0.05
+
+
+class Patience:
+    """Seconds to wait for the hub under test. They pass only while this tool runs, not while it is stopped itself."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._left <= 0
+
+    @property
+    def slice(self) -> float:
+        """For how long to wait next."""
+        return max(min(self._left, _SLICE), 0.0001)
+
+    def spend(self, seconds: float) -> None:
+        """So much was waited; more than a slice only if this tool was held up."""
+        self._left -= min(seconds, _SLICE)
 
 
 class Unreachable(Exception):
@@ -86,19 +109,23 @@ class Wire:
         except OSError:
             return
 
-    def read(self, deadline: float) -> Seen | Closed | None:
-        """The next frame; None if there is none before the deadline (of ``time.monotonic``)."""
+    def read(self, patience: Patience) -> Seen | Closed | None:
+        """The next frame; None if there is none while the patience lasts."""
         while not self._frames:
             if self.closed is not None:
                 return self.closed
-            left = deadline - time.monotonic()
-            self._socket.settimeout(max(left, 0.0001))
+            began = time.monotonic()
+            self._socket.settimeout(patience.slice)
             try:
                 data = self._socket.recv(65536)
             except (TimeoutError, BlockingIOError):
-                return None
+                patience.spend(max(patience.slice, time.monotonic() - began))
+                if patience.is_over:
+                    return None
+                continue
             except OSError:
                 data = b""
+            patience.spend(time.monotonic() - began)
             if not data:
                 self.closed = Closed()
             else:
@@ -107,10 +134,14 @@ class Wire:
 
     def peek(self, seconds: float) -> Seen | Closed | None:
         """What ``read`` would give; None if nothing comes in this time."""
-        got = self.read(time.monotonic() + seconds)
+        got = self.read(Patience(seconds))
         if isinstance(got, Seen):
             self._frames.insert(0, got)
         return got
+
+    def fileno(self) -> int:
+        """For ``select``."""
+        return self._socket.fileno()
 
     def is_gone(self) -> bool:
         """Whether the connection is closed and everything from before that was taken."""
@@ -136,11 +167,11 @@ class Wire:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
-    def ends_by(self, deadline: float) -> bool:
-        """Whether the other side ends the connection before the deadline; what it says until then is lost."""
+    def is_ended(self, patience: Patience) -> bool:
+        """Whether the other side ends the connection while the patience lasts; what it says until then is lost."""
         got: Seen | Closed | None = None
         while not isinstance(got, Closed):
-            got = self.read(deadline)
+            got = self.read(patience)
             if got is None:
                 return False
         return True

@@ -213,18 +213,26 @@ class World:
         return self.parent.answer(request, reason, node_id=given, credential=hub.credential)
 
     def close(self) -> None:
-        """Leave: every connection but the parent's ends, and what that leads to is heard but not judged any more."""
+        """Leave: every connection but the parent's ends, and what that leads to is heard but not judged any more.
+
+        First those whose end the hub shows by ending them, too; then the others, whose end shows in reports.
+        """
         leaving = {link: peer.wire for link, peer in self.peers.items() if link != PARENT}
-        waiting = {link: wire for link, wire in leaving.items() if self._waits(link)}
-        reports = _by_link(self.mirror.predict([LinkDown(link) for link in leaving]))[0].get(PARENT, [])
-        part(self.subject, [wire for link, wire in leaving.items() if link not in waiting], waiting.values())
-        if self.subject.profile.parent is None:
-            return
-        if PARENT in self.peers and self.parent.is_open and self.mirror.state.parent_present:
-            self._ear.hear([self.parent], {PARENT: len(reports)}, set(), self.subject.patience)
+        others = [link for link in leaving if self._waits(link) or not self.subject.ends_too]
+        ending = [link for link in leaving if link not in others]
+        steps = self.mirror.predict([LinkDown(link) for link in ending + others])
+        reports = len(_by_link(steps[len(ending) :])[0].get(PARENT, []))
+        has_parent = PARENT in self.peers and self.parent.is_open and self.mirror.state.parent_present
+        part(self.subject, [leaving[link] for link in ending])
+        if has_parent:
+            self._ear.fence(self.parent, [])
+        if others:
+            part(self.subject, (), [leaving[link] for link in others])
+        if has_parent:
+            self._ear.hear([self.parent], {PARENT: reports}, set(), self.subject.patience)
             self._names.clear()
             self._ear.fence(self.parent, [])
-        else:
+        elif self.subject.profile.parent is not None:
             self.subject.rejoin()
 
     # The heart
@@ -267,7 +275,7 @@ class World:
         self._judge_closing(judge, closing)
         # Where this tool has waited in vain, it has itself let the time pass in which the hub's new timers ran out.
         started = {} if in_vain else self.mirror.timers
-        self._conclude(judge, too_slow=self._has_run_out({**started, **running}, sent))
+        self._conclude(judge, too_slow=self._has_run_out({**started, **running}, self._ear.first or sent))
         self._acknowledge(agreed)
         return Outcome(PARENT if link is None else link, agreed)
 
@@ -344,10 +352,10 @@ class World:
             peer.wire.close()
             del self.peers[link]
 
-    def _has_run_out(self, running: dict[int, float], sent: float) -> bool:
-        """Whether one of these timers may have fired: before what ended it was sent or, where nothing did, by now."""
+    def _has_run_out(self, running: dict[int, float], handled: float) -> bool:
+        """Whether one of these may have fired: before the hub handled what ends it, or by now if nothing does."""
         now = time.monotonic()
-        return any(end < (now if timer in self.mirror.timers else sent) for timer, end in running.items())
+        return any(end < (now if timer in self.mirror.timers else handled) for timer, end in running.items())
 
     def _conclude(self, judge: Judge, *, too_slow: bool) -> None:
         """What is wrong with the case's own rule ends it; what is wrong with another is kept for that one."""
