@@ -52,6 +52,7 @@ test: setup ## all checks that CI needs, and what each of them counted
 test-soak: setup ## hours: tests whose processes are stopped at random, many kills, a large tree that fails
 	$(PY) -m tools.soak
 	HUBAUTH_KILLS=1000 $(PY) -m pytest -q tests/shell/test_crash.py
+	HUBAUTH_TREE_DEVICES=20000 HUBAUTH_TREE_FAULTS=300 $(PY) -m pytest -q tests/shell/test_lock_outs.py
 
 test-e2e: setup ## what needs node or a browser (Debian: nodejs, chromium)
 	$(PY) -m pytest -q -m e2e tests

@@ -155,6 +155,8 @@ def test_counters_for_prometheus() -> None:
                 "hubauth_registrations 1.0",
                 "hubauth_parent_present 0.0",
                 "hubauth_unauthenticated_bytes 0.0",
+                "hubauth_owed 0.0",
+                "hubauth_announcing 0.0",
             ):
                 assert expected in text
 

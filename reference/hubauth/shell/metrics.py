@@ -61,6 +61,8 @@ async def serve_metrics(address: Address, hub: Hub) -> Endpoint:
                 "registrations": len(state.registry),
                 "pending": len(state.pending),
                 "parent_present": int(state.parent_present),
+                "owed": sum(len(neighbour.owed) for neighbour in state.neighbours.values()),
+                "announcing": int(state.announcing is not None),
                 "journal_records": hub.engine.records,
                 "waiting_connections": hub.commons.turns.waiting,
                 "unauthenticated_bytes": hub.commons.strangers.held,
