@@ -191,8 +191,8 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds that a run may take")
     parser.add_argument("--workers", type=int, default=2, help="of pytest")
     chosen = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: sys.exit("told to stop"))  # what was started is ended on the way out
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, lambda *_: sys.exit("told to stop"))  # what was started is ended on the way out
     runs = []
     for number in range(1, chosen.runs + 1):
         runs.append(run := play(number, chosen))

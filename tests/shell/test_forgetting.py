@@ -41,7 +41,7 @@ async def owing(root: Hub) -> None:
     async with running(child_config(2, root.address)) as child:
         await joined(child)
     await until(lambda: not root.engine.state.index.link_of_node)
-    root.revoke(OperatorRevoke(Revoke("elsewhere", 0, NAMED)))
+    root.engine.feed(OperatorRevoke(Revoke("elsewhere", 0, NAMED)))
     await root.engine.settle()
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_forced_by_a_revoke_that_names_none(tmp_path: Path) -> None:
         await root.start()
         async with running(child_config(2, root.address)) as child:
             await joined(child)
-            root.revoke(OperatorRevoke(Revoke("elsewhere")))
+            root.engine.feed(OperatorRevoke(Revoke("elsewhere")))
             await until(lambda: root.engine.state.neighbours[2].sent == 1 and not is_owed(root))
         assert not root.engine.forgetting.is_due
         await root.stop()

@@ -8,7 +8,7 @@ import pytest
 
 from hubauth.core.messages import Frame, Major
 from hubauth.core.policy import Policy, Provisioned
-from hubauth.oracle.conform.subject import write_frame
+from hubauth.oracle.conform.wire import write_frame
 from hubauth.shell.client import DeviceClient
 from hubauth.shell.hub import Hub
 from hubauth.trace.judge import judge
