@@ -165,8 +165,8 @@ class Forest:
     def remains(self, name: str) -> dict[str, bytes]:
         """Every file of a hub but its configuration, its log, and what its counters said."""
         files: dict[str, bytes] = {"log": self.logs[name].encode(), "metrics": self.metrics[name]}
-        for path in (self.directory / name).rglob("*"):
-            with suppress(FileNotFoundError, IsADirectoryError):  # a running hub removes files
+        for path in filter(Path.is_file, (self.directory / name).rglob("*")):
+            with suppress(FileNotFoundError):  # a running hub removes files
                 files[str(path.relative_to(self.directory))] = path.read_bytes()
         return files
 

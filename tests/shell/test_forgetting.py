@@ -25,7 +25,7 @@ def stored(directory: Path) -> dict[str, Any]:
 
 def is_kept(directory: Path) -> bool:
     """Whether any file names it."""
-    for path in directory.iterdir():
+    for path in filter(Path.is_file, directory.iterdir()):
         with suppress(FileNotFoundError):  # removed meanwhile
             if NAMED.encode() in path.read_bytes():
                 return True

@@ -39,7 +39,11 @@ def move(directory: Path) -> None:
 def replace(directory: Path) -> None:
     """As a backup that is played back: everything is there, and nothing of it is what the hub writes to."""
     move(directory)
-    shutil.copytree(directory.with_name("elsewhere"), directory)
+    shutil.copytree(directory.with_name("elsewhere"), directory, ignore=_sockets)
+
+
+def _sockets(directory: str, names: list[str]) -> list[str]:
+    return [name for name in names if (Path(directory) / name).is_socket()]
 
 
 def empty(directory: Path) -> None:
