@@ -62,6 +62,8 @@ class Attacker:
 
     async def send(self, data: bytes) -> None:
         await self._loop.sock_sendall(self._socket, data)
+        # Bytes that are taken at once let nobody else have a turn.
+        await asyncio.sleep(0)
 
     async def register(self) -> int:
         """Become a registered stranger; the node."""

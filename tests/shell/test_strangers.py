@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hubauth.core.messages import Frame, Major, Reason
 from hubauth.shell.addresses import Address
-from hubauth.shell.client import DeviceClient
+from hubauth.shell.client import DeviceClient, Options
 from hubauth.shell.hub import Hub
 from tests.shell.harness import config, run, running, until
 from tests.shell.process import hub_process
@@ -34,29 +34,28 @@ async def send_all(stranger: socket.socket, data: bytes) -> None:
     """As much of it as the hub reads, until it hangs up."""
     stranger.setblocking(False)
     with suppress(OSError):
-        await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(stranger, data), 20)
+        await asyncio.wait_for(asyncio.get_running_loop().sock_sendall(stranger, data), 60)
 
 
 def test_large_frames_are_not_held(tmp_path: Path) -> None:
-    """300 strangers, each nearly a megabyte into a frame that would be dropped anyhow."""
+    """A hundred strangers, each nearly a megabyte into a frame that would be dropped anyhow."""
     settings = tmp_path / "hub.toml"
     settings.write_text(EXEMPT)
 
     async def story() -> None:
         async with (
             hub_process(tmp_path / "data", "--config", str(settings)) as hub,
-            DeviceClient(hub.address, "honest") as honest,
+            DeviceClient(hub.address, "honest", options=Options(timeout=60.0)) as honest,
         ):
             await honest.register()
             before = resident_bytes(hub)
-            with strangers(hub.address, 300) as many:
+            with strangers(hub.address, 100) as many:
                 await asyncio.gather(*(send_all(one, header(LARGE, 9) + bytes(LARGE - 1)) for one in many))
-                for _ in range(100):
-                    assert (await honest.get_perms()).reason is Reason.OK
+                assert (await honest.get_perms()).reason is Reason.OK
                 grown = resident_bytes(hub) - before
-            assert grown < 100_000_000, f"300 strangers made the hub hold {grown} bytes"
+            assert grown < 50_000_000, f"a hundred strangers made the hub hold {grown} bytes"
 
-    run(story())
+    run(story(), seconds=300)
 
 
 def test_a_frame_that_is_passed_over_is_followed_by_others() -> None:

@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable
 from struct import error as StructError
-from typing import Protocol
 
 from hubauth.core.inputs import PARENT, Input, Link, PolicyChanged, Received, TimerFired
 from hubauth.core.messages import SUB_PROTO, AssistRegister, Frame, Register
@@ -23,6 +22,7 @@ from hubauth.shell.entropy import Credentials
 from hubauth.shell.forgetting import Forgetting
 from hubauth.shell.journal import Journal, policy_refused
 from hubauth.shell.observe import Observer, say
+from hubauth.shell.ports import Batched, Listener, Port
 from hubauth.shell.records import Record, Row, encode_records, policy_row, record_of
 from hubauth.shell.snapshot import Snapshot
 from hubauth.shell.status import Presence
@@ -39,60 +39,6 @@ _RETRY_ANNOUNCING = 0.02
 _RECORDS_IN_FLIGHT = 10_000
 _BYTES_IN_FLIGHT = 16 * 1024 * 1024
 _FRAMES_PER_BATCH = 64
-
-
-class Batched(Protocol):
-    """Something that is made safe and released batch by batch."""
-
-    def seal(self) -> None:
-        """What was put so far belongs to the batch that is being made safe."""
-
-    def release(self) -> None:
-        """Let out what was sealed."""
-
-
-class Port(Batched, Protocol):
-    """The engine's end of a connection."""
-
-    peer: str
-    connection: str
-    """A name that both ends know it by."""
-
-    @property
-    def version(self) -> Version: ...
-    @property
-    def congested(self) -> bool:
-        """Whether much is still unsent."""
-
-    @property
-    def crowded(self) -> bool:
-        """Whether what is left of its room is for the hubs' own messages."""
-
-    @property
-    def is_hub(self) -> bool:
-        """Whether a hub is at the other end."""
-
-    def may_register(self) -> bool:
-        """Whether its address has registrations left."""
-
-    def has_failed(self) -> None:
-        """An authentication on it was refused."""
-
-    def put(self, data: bytes) -> bool:
-        """Keep a frame until the batch is safe; whether it is the first of this batch."""
-
-    def put_close(self) -> bool:
-        """Close after what was put before; whether it is the first of this batch."""
-
-    def drop(self, why: str) -> None:
-        """End the connection after what was put before."""
-
-
-class Listener(Batched, Protocol):
-    """Somebody who wants to know what the hub tells its operator."""
-
-    def tell(self, told: Tell) -> None:
-        """A hub has answered a revoke."""
 
 
 class Engine:

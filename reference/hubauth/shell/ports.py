@@ -1,0 +1,60 @@
+"""What the engine sees of connections, and of whoever listens for an operator."""
+
+from typing import Protocol
+
+from hubauth.core.outputs import Tell
+from hubauth.wire.header import Version
+
+
+class Batched(Protocol):
+    """Something that is made safe and released batch by batch."""
+
+    def seal(self) -> None:
+        """What was put so far belongs to the batch that is being made safe."""
+
+    def release(self) -> None:
+        """Let out what was sealed."""
+
+
+class Port(Batched, Protocol):
+    """The engine's end of a connection."""
+
+    peer: str
+    connection: str
+    """A name that both ends know it by."""
+
+    @property
+    def version(self) -> Version: ...
+    @property
+    def congested(self) -> bool:
+        """Whether much is still unsent."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether what is left of its room is for the hubs' own messages."""
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether a hub is at the other end."""
+
+    def may_register(self) -> bool:
+        """Whether its address has registrations left."""
+
+    def has_failed(self) -> None:
+        """An authentication on it was refused."""
+
+    def put(self, data: bytes) -> bool:
+        """Keep a frame until the batch is safe; whether it is the first of this batch."""
+
+    def put_close(self) -> bool:
+        """Close after what was put before; whether it is the first of this batch."""
+
+    def drop(self, why: str) -> None:
+        """End the connection after what was put before."""
+
+
+class Listener(Batched, Protocol):
+    """Somebody who wants to know what the hub tells its operator."""
+
+    def tell(self, told: Tell) -> None:
+        """A hub has answered a revoke."""
