@@ -100,7 +100,7 @@ def test_large_broadcasts_disconnect_nobody_who_reads() -> None:
     async def story() -> None:
         async with AsyncExitStack() as stack:
             hub = await stack.enter_async_context(running(config(limits={"opaque_bytes_per_second": 100_000_000})))
-            devices = [await stack.enter_async_context(peer(hub.address, limit=2**20)) for _ in range(20)]
+            devices = [await stack.enter_async_context(peer(hub.address)) for _ in range(20)]
             for number, device in enumerate(devices):
                 await admitted(device, f"device-{number}")
             stranger = await stack.enter_async_context(peer(hub.address))
