@@ -199,6 +199,7 @@ def main() -> int:
         for exempt in (True, False):
             print(f"{kind}, limits per address {'off' if exempt else 'on'} ...", file=sys.stderr, flush=True)
             cases.append(compare(kind, exempt=exempt, seconds=chosen.seconds, rounds=chosen.rounds))
+            print("  ".join(cases[-1].row), file=sys.stderr, flush=True)
     held = []
     for kind in HOLDING if chosen.connections else ():
         print(f"{chosen.connections:,} connections, {kind} ...", file=sys.stderr, flush=True)
