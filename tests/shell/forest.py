@@ -96,6 +96,7 @@ class Site:
             "hub": identity if above is None else {**identity, "credential": hub_credential(node)},
             "auth": {"role_perms": ROLES},
             "limits": {"request_seconds": 10.0, "revoke_memory_seconds": 1.0},
+            "per_address": {"exempt": ["127.0.0.1"]},
             "storage": {"durability": "os", "snapshot_records": 2000},
             "metrics": {"address": "127.0.0.1:0"},
             "provisioned": provisioned,

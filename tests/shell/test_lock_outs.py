@@ -30,7 +30,8 @@ Asked: TypeAlias = list[tuple[Device, Answer | None]]
 async def wander(tree: Forest, devices: list[Device], choice: random.Random) -> list[str]:
     """Devices do what they do while hubs fail; what failed."""
     over = asyncio.Event()
-    companies = [Company(tree, at, devices[at :: len(ADMINS)], SEED) for at in range(len(ADMINS))]
+    count = min(len(ADMINS), len(devices))
+    companies = [Company(tree, at, devices[at::count], SEED) for at in range(count)]
     wandering = [asyncio.ensure_future(company.wander(TURNS, over)) for company in companies]
     failed = []
     for _ in range(FAULTS):
