@@ -10,6 +10,7 @@ from attrs import Factory, define, frozen
 
 from hubauth.core.messages import Action, Reason
 from hubauth.core.policy import Assist, Policy
+from model_tests.debts import Debts
 
 PARENT, CHILD = 0, 9
 NODES = {"d1": 30, "d2": 31, "d3": 32}
@@ -49,6 +50,8 @@ class NaiveHub:
     """Nodes whose permissions are known."""
     handled: int = 0
     """The last revoke taken from the parent."""
+    debts: Debts = Factory(lambda self: Debts(self.policy.revoke_batch), takes_self=True)
+    """What the child is owed."""
     said: list[Said] = Factory(list)
     asked: list[tuple[int, Action]] = Factory(list)
     """The requests that the last event made this hub send: (link, action)"""
@@ -66,6 +69,9 @@ class NaiveHub:
     def tell_parent(self, action: Action) -> None:
         if self.present:
             self.asked.append((PARENT, action))
+
+    def tell_child(self, actions: list[Action]) -> None:
+        self.asked += [(CHILD, action) for action in actions]
 
     def link_of(self, device: str) -> int | None:
         return next((link for link, there in self.links.items() if there == device), None)
@@ -156,6 +162,10 @@ class NaiveHub:
             self.answer(link, Action.AUTHENTICATE, Reason.BUSY)
         else:
             query = self.policy.assist is Assist.QUERY
+            if whom == CHILD:
+                first = self.debts.hears_of(device)
+                self.tell_child(first)
+                number += bool(first)  # a fence has a MsgID, too
             self.asked.append((whom, Action.ASSIST_QUERY_CREDENTIAL if query else Action.ASSIST_AUTHENTICATE))
             self.questions[number] = Question(whom, link, Action.AUTHENTICATE, device, credential)
 
@@ -237,6 +247,7 @@ class NaiveHub:
         if number <= self.handled:
             return
         self.handled = number
+        self.tell_child(self.debts.revoked(device, credential))
         for key, question in sorted(self.questions.items()):
             authenticates = question.action is Action.AUTHENTICATE and question.device == device
             if authenticates and credential in ("", question.credential):
@@ -277,4 +288,5 @@ class NaiveHub:
                 self.tell_parent(Action.ASSIST_OFFLINE)
         self.fail(CHILD)
         self.dismissed = set()
+        self.debts.leaves()
         del self.links[CHILD]

@@ -52,6 +52,7 @@ policies = st.builds(
     close_on_revoke=st.booleans(),
     answer_mismatch=st.booleans(),
     pending_limit=st.sampled_from((256, 1, 2)),
+    revoke_batch=st.sampled_from((256, 1, 1, 2)),
 )
 
 
@@ -113,6 +114,8 @@ class BelowMachine(RuleBasedStateMachine):
         assert online == {device for device, (_, there) in naive.places.items() if there}
         assert state.parent_present == naive.present
         assert set(state.perms) == naive.cache
+        debts = naive.debts
+        assert len(state.owed) == len(debts.before) + len(debts.flying) + len(debts.queue)
         waiting = {key for key, pending in state.pending.items() if pending.asker is not None}
         assert waiting == set(naive.questions)
 
@@ -317,12 +320,8 @@ class BelowMachine(RuleBasedStateMachine):
         number += self.naive.handled - 2
         if number <= 0:
             return
-        child_hears = CHILD in self.naive.links and number > self.naive.handled
-        owes = CHILD_NODE in self.hub.state.neighbours
         done = self.receive(PARENT, Revoke(device, 0, credential), msg_id=number)
         self.naive.revoked(device, credential, number)
-        if child_hears and owes:
-            self.naive.asked += [(CHILD, Action.REVOKE), (CHILD, Action.ASSIST_OFFLINE)]
         self.compare(done)
 
     @precondition(lambda self: self.naive.present and self.hub.policy.has_perms)
@@ -339,18 +338,13 @@ class BelowMachine(RuleBasedStateMachine):
     @precondition(lambda self: CHILD not in self.naive.links)
     @rule()
     def child_up(self) -> None:
-        owed = self._owed_to_child()
         self.ensure_up(CHILD)
         done = self.receive(CHILD, Authenticate("hub-a", CHILD_KEY), source=0)
         self.naive.links[CHILD] = "hub-a"
         self.naive.tell_parent(Action.ASSIST_AUTHENTICATE)
         self.naive.answer(CHILD, Action.AUTHENTICATE, Reason.OK)
-        self.naive.asked += [(CHILD, Action.REVOKE)] * owed + [(CHILD, Action.ASSIST_OFFLINE)] * bool(owed)
+        self.naive.tell_child(self.naive.debts.arrives())
         self.compare(done)
-
-    def _owed_to_child(self) -> int:
-        neighbour = self.hub.state.neighbours.get(CHILD_NODE)
-        return len(neighbour.owed) if neighbour is not None else 0
 
     def child_down(self) -> None:
         self.naive.begin()
@@ -378,9 +372,13 @@ class BelowMachine(RuleBasedStateMachine):
     def child_confirms(self, reason: Reason) -> None:
         """The child answers the oldest order or fence."""
         number = self.orders()[0]
-        device = self.hub.state.pending[number].device_id
-        done = self.receive(CHILD, Answer(Action.ASSIST_OFFLINE, reason, device), msg_id=number)
-        self.naive.dismissed.discard(device)
+        order = self.hub.state.pending[number]
+        done = self.receive(CHILD, Answer(Action.ASSIST_OFFLINE, reason, order.device_id), msg_id=number)
+        self.naive.dismissed.discard(order.device_id)
+        if order.purpose is Purpose.FENCE and reason is Reason.NOT_INDEXED:
+            self.naive.tell_child(self.naive.debts.answers_fence())
+        elif order.purpose is Purpose.FENCE:
+            self.naive.debts.refuses_fence()
         self.compare(done)
 
     def teardown(self) -> None:

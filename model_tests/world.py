@@ -211,8 +211,7 @@ class World:
             assert above is None or state.node_id in self.network.states[above].index.link_of_node, (
                 f"{hub} believes its parent present, which has no session for it"
             )
-            owed = {key: neighbour.owed for key, neighbour in state.neighbours.items() if neighbour.owed}
-            assert not owed, f"{hub} still owes {owed}"
+            assert not state.owed, f"{hub} still owes {dict(state.owed)}"
 
     # What devices do
 

@@ -24,6 +24,7 @@ CONSTANTS
     DropAt,             \* hubs whose link to the parent may drop
     NoticeLate,         \* whether a parent may notice a drop later than its child
     RestartAt, RevokeAt, TimeoutAt,
+    Batch,              \* how many owed revokes a neighbouring hub is sent at once
     RevokeKinds,        \* subset of {"all", "one"}: an operator's revoke without and with a credential
     Probing,            \* whether devices without a session try other requests
     Recording,          \* whether `act` is kept: not for liveness, which TLC checks without a view
@@ -60,6 +61,13 @@ NoEntry == [node |-> 0, cred |-> 0]
 NoRoute == [dev |-> "", via |-> 0, on |-> FALSE]
 Nowhere == [hub |-> "", cred |-> 0]
 
+NoDebts == [
+    sent |-> 0, handled |-> 0,      \* the last numbers used towards a neighbour, and handled from it
+    owed |-> {},                    \* [m, num] sent, and not acknowledged
+    wait |-> <<>>,                  \* never sent, the longest owed first
+    written |-> 0,                  \* the last number that the link which is up has carried
+    batch |-> 0]                    \* the number that ends the batch which is not acknowledged, or 0
+
 BlankHub(h) == [
     present   |-> FALSE,                                    \* the parent has admitted this hub
     links     |-> [p \in LinksOf(h) |-> Closed],            \* sessions
@@ -70,7 +78,7 @@ BlankHub(h) == [
     pend      |-> <<>>,                                     \* requests asked of others, oldest first
     fences    |-> {},                                       \* <<link, number>> not answered yet
     dismissed |-> {},                                       \* <<link, node>>: orders to go, not answered yet
-    nb        |-> [k \in Neighbours(h) |-> [sent |-> 0, handled |-> 0, owed |-> {}]]]
+    nb        |-> [k \in Neighbours(h) |-> NoDebts]]
 
 Fold(op(_, _), base, seq) ==
     LET f[i \in 0 .. Len(seq)] == IF i = 0 THEN base ELSE op(f[i - 1], seq[i]) IN f[Len(seq)]
@@ -98,16 +106,90 @@ Begin(h, s, number) ==
 Emit(t, link, m) == [t EXCEPT !.out = Append(@, [to |-> link, m |-> m])]
 ToParent(t, m) == IF t.s.present THEN Emit(t, "up", m) ELSE t
 
+---------------------------------------------------------------------------
+\* owed.py
+
+LiveLink(s, h, key) == IF key = "up" THEN (IF s.present THEN "up" ELSE "") ELSE PortOfNode(s, NodeOf[key])
+
+RevokeFrame(number, m) == [t |-> "rev", num |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
+Fence(number) == [t |-> "fence", num |-> number]
+First(seq, n) == SubSeq(seq, 1, IF n < Len(seq) THEN n ELSE Len(seq))
+
+\* REV-15: what has a number, and has not been sent again over the link that is up.
+SentBefore(nb) == Sorted({o.num : o \in {o \in nb.owed : o.num > nb.written}})
+
+\* REV-13, REV-15: send again what has these numbers, then these messages of those that wait, and a fence behind them.
+Write(t, key, link, numbers, messages) ==
+    LET known == t.s.nb[key].owed
+        again(u, n) == Emit(u, link, RevokeFrame(n, (CHOOSE o \in known : o.num = n).m))
+        new(u, m) ==
+            LET n == u.s.nb[key].sent + 1
+            IN [Emit(u, link, RevokeFrame(n, m)) EXCEPT
+                    !.s.nb[key].sent = n,
+                    !.s.nb[key].owed = @ \cup {[m |-> m, num |-> n]},
+                    !.s.nb[key].wait = SelectSeq(@, LAMBDA x : x # m)]
+        told == Fold(new, Fold(again, t, numbers), messages)
+        last == IF messages # <<>> THEN told.s.nb[key].sent ELSE numbers[Len(numbers)]
+    IN IF numbers = <<>> /\ messages = <<>> THEN t
+       ELSE [Emit(told, link, Fence(last)) EXCEPT !.s.fences = @ \cup {<<link, last>>}, !.s.nb[key].written = last]
+
+\* REV-21: what has waited longest, as much as goes at once.
+NextBatch(t, key, link) ==
+    LET nb == t.s.nb[key]
+        numbers == First(SentBefore(nb), Batch)
+        messages == First(nb.wait, Batch - Len(numbers))
+        told == Write(t, key, link, numbers, messages)
+    IN [told EXCEPT !.s.nb[key].batch = IF numbers = <<>> /\ messages = <<>> THEN 0 ELSE told.s.nb[key].written]
+
+\* REV-14, REV-21: at once if nothing is before it, else when its turn comes; what waits already keeps its place.
+Owe(t, key, m) ==
+    LET nb == [t.s.nb[key] EXCEPT !.owed = {o \in @ : o.m # m}]
+        link == LiveLink(t.s, t.h, key)
+        waiting == [t EXCEPT !.s.nb[key] = [nb EXCEPT !.wait = Append(@, m)]]
+        free == nb.wait = <<>> /\ SentBefore(nb) = <<>> /\ Cardinality(nb.owed) < Batch
+    IN IF link = "" /\ Bug = "NothingOwed" THEN t
+       ELSE IF \E i \in 1 .. Len(nb.wait) : nb.wait[i] = m THEN t
+       ELSE IF link # "" /\ free THEN Write(waiting, key, link, <<>>, <<m>>)
+       ELSE waiting
+
+\* REV-22: before a neighbour hears of a device, what it is owed about this device.
+SendFirst(t, link, dev) ==
+    LET key == NeighbourAt(link)
+        nb == t.s.nb[key]
+        about == SelectSeq(nb.wait, LAMBDA m : m.dev = dev)
+        sent == {o \in nb.owed : o.num > nb.written /\ o.m.dev = dev}
+    IN IF link \in Sockets THEN t
+       ELSE IF LiveLink(t.s, t.h, key) # link \/ (about = <<>> /\ sent = {}) THEN t
+       ELSE Write(t, key, link, IF Bug = "NumbersOvertake" THEN <<>> ELSE SentBefore(nb), about)
+
+\* REV-14, REV-21: everything up to the fence has been handled at the other end.
+OnFenceAnswer(t, link, f) ==
+    LET key == NeighbourAt(link)
+        settled == [t EXCEPT !.s.fences = @ \ {<<link, f.num>>}, !.s.nb[key].owed = {o \in @ : o.num > f.num}]
+    IN IF <<link, f.num>> \notin t.s.fences THEN t
+       ELSE IF f.num < t.s.nb[key].batch \/ Bug = "OneBatch" THEN settled
+       ELSE NextBatch(settled, key, link)
+
+\* REV-14, REV-21: a neighbouring hub is back; before anything else, the first batch of what it has not acknowledged.
+Welcome(t, key) ==
+    NextBatch([t EXCEPT !.s.nb[key].written = 0, !.s.nb[key].batch = 0], key, LiveLink(t.s, t.h, key))
+
+---------------------------------------------------------------------------
+\* talk.py
+
 \* FRAME-12, FRAME-14: answer whoever waits for a pending request, if it is still there.
 Settle(t, q, code, node, cred) ==
     IF q.asker # "up" /\ t.s.links[q.asker] = Closed THEN t
-    ELSE Emit(t, q.asker, [t |-> IF q.kind \in {"reg", "relayReg"} THEN "regAns" ELSE "authAns",
-                           op |-> q.op, code |-> code, dev |-> q.dev, node |-> node, cred |-> cred])
+    ELSE Emit(IF code # "ok" \/ Bug = "AnswersOvertake" THEN t ELSE SendFirst(t, q.asker, q.dev), q.asker,
+              [t |-> IF q.kind \in {"reg", "relayReg"} THEN "regAns" ELSE "authAns",
+               op |-> q.op, code |-> code, dev |-> q.dev, node |-> node, cred |-> cred])
 
 Refuse(t, q, code) == Settle(t, q, code, 0, 0)
 
 \* FRAME-15, TIME-1: ask a neighbour and remember for whom.
-Ask(t, m, q) == [Emit(t, q.asked, m) EXCEPT !.s.pend = Append(@, q)]
+Ask(t, m, q) ==
+    LET told == IF Bug = "SearchesOvertake" THEN t ELSE SendFirst(t, q.asked, q.dev)
+    IN [Emit(told, q.asked, m) EXCEPT !.s.pend = Append(@, q)]
 
 Query(kind, op, asked_, asker, dev, cred) ==
     [kind |-> kind, op |-> op, asked |-> asked_, asker |-> asker, dev |-> dev, cred |-> cred]
@@ -131,7 +213,8 @@ FailAsked(t, link) ==
     LET lost == SelectSeq(t.s.pend, LAMBDA q : q.asked = link)
         rest == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asked # link),
                           !.s.fences = {f \in @ : f[1] # link},
-                          !.s.dismissed = {x \in @ : x[1] # link}]
+                          !.s.dismissed = {x \in @ : x[1] # link},
+                          !.s.nb[NeighbourAt(link)].written = 0, !.s.nb[NeighbourAt(link)].batch = 0]
     IN IF Bug = "LossUnanswered" THEN [rest EXCEPT !.s.pend = t.s.pend]
        ELSE IF Bug = "PendingForgotten" THEN rest
        ELSE Fold(LAMBDA u, q : Refuse(u, q, "away"), rest, lost)
@@ -216,11 +299,6 @@ AnnounceAll(t) ==
 ---------------------------------------------------------------------------
 \* revoke.py
 
-LiveLink(s, h, key) == IF key = "up" THEN (IF s.present THEN "up" ELSE "") ELSE PortOfNode(s, NodeOf[key])
-
-RevokeFrame(number, m) == [t |-> "rev", num |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
-Fence(number) == [t |-> "fence", num |-> number]
-
 \* REV-11: an answer sent just before the revoke must not let the device back in.
 CancelAuthentications(t, m) ==
     LET doomed(q) == q.kind = "auth" /\ q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
@@ -250,15 +328,7 @@ RevokeHere(t, m, registering) ==
 
 \* REV-2, REV-13, REV-14, REV-15: to every neighbouring hub but the sender, now or when it returns.
 PassRevokeOn(t, m, sender) ==
-    LET pass(u, key) ==
-            LET number == u.s.nb[key].sent + 1
-                link == LiveLink(u.s, u.h, key)
-                owing == [u EXCEPT !.s.nb[key].sent = number,
-                                   !.s.nb[key].owed = {o \in @ : o.m # m} \cup {[m |-> m, num |-> number]}]
-            IN IF link = "" THEN (IF Bug = "NothingOwed" THEN u ELSE owing)
-               ELSE [Emit(Emit(owing, link, RevokeFrame(number, m)), link, Fence(number))
-                        EXCEPT !.s.fences = @ \cup {<<link, number>>}]
-        told == FoldSet(pass, t, DOMAIN t.s.nb \ {sender})
+    LET told == FoldSet(LAMBDA u, key : Owe(u, key, m), t, DOMAIN t.s.nb \ {sender})
         bound == {p \in Sockets : told.s.links[p].node # 0}
     IN IF Bug = "RevokeToAll" THEN FoldSet(LAMBDA u, p : Emit(u, p, RevokeFrame(0, m)), told, bound) ELSE told
 
@@ -270,22 +340,6 @@ OnRevoke(t, link, f) ==
     IN IF f.num > t.s.nb[key].handled THEN obeyed
        ELSE IF Bug # "RevokeUnnumbered" THEN t   \* REV-15
        ELSE [obeyed EXCEPT !.dead = t.dead]      \* what it kills the second time, nobody meant
-
-\* REV-14: everything up to the fence has been handled at the other end.
-OnFenceAnswer(t, link, f) ==
-    IF <<link, f.num>> \notin t.s.fences THEN t
-    ELSE [t EXCEPT !.s.fences = @ \ {<<link, f.num>>},
-                   !.s.nb[NeighbourAt(link)].owed = {o \in @ : o.num > f.num}]
-
-\* REV-14: a neighbouring hub is back; before anything else, what it has not acknowledged.
-Welcome(t, key) ==
-    LET link == LiveLink(t.s, t.h, key)
-        owed == t.s.nb[key].owed
-        numbers == Sorted({o.num : o \in owed})
-        again(u, n) == Emit(u, link, RevokeFrame(n, (CHOOSE o \in owed : o.num = n).m))
-        last == numbers[Len(numbers)]
-    IN IF owed = {} THEN t
-       ELSE [Emit(Fold(again, t, numbers), link, Fence(last)) EXCEPT !.s.fences = @ \cup {<<link, last>>}]
 
 ---------------------------------------------------------------------------
 \* authenticate.py
@@ -747,7 +801,7 @@ NoLockOut ==
 NothingLeftBehind ==
     Settled => \A h \in Hubs :
         /\ hub[h].pend = <<>> /\ hub[h].fences = {} /\ hub[h].dismissed = {}
-        /\ \A k \in DOMAIN hub[h].nb : hub[h].nb[k].owed = {}
+        /\ \A k \in DOMAIN hub[h].nb : hub[h].nb[k].owed = {} /\ hub[h].nb[k].wait = <<>>
 
 \* A device's request is pending at the hub it is connected to, or answered.
 AskedIsPending ==

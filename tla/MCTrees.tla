@@ -9,6 +9,10 @@ EXTENDS HubAuth
 TwoParents == [h \in {"A", "B"} |-> "root"]
 TwoNodes == [h \in {"root", "A", "B"} |-> CASE h = "root" -> 1 [] h = "A" -> 3 [] h = "B" -> 4]
 
+\* root - A
+OneParent == [h \in {"A"} |-> "root"]
+OneNode == [h \in {"root", "A"} |-> IF h = "root" THEN 1 ELSE 3]
+
 \* root - mid - A, root - B
 ThreeParents == [h \in {"mid", "A", "B"} |-> IF h = "A" THEN "mid" ELSE "root"]
 ThreeNodes == [h \in {"root", "mid", "A", "B"} |->
@@ -35,8 +39,15 @@ AtAAndB == {<<"p", "A", d>> : d \in Devices} \cup {<<"q", "B", d>> : d \in Devic
 \* One socket per device.
 OwnSocket == {<<"p", h, "d">> : h \in Hubs} \cup {<<"q", h, "e">> : h \in Hubs}
 
+\* Two devices at A, a socket each; the second one comes to the root, too.
+HomesAndRoot == {<<"p", "A", "d">>, <<"q", "A", "e">>, <<"r", "root", "e">>}
+
+\* One comes to the root only, the other stays at A.
+Apart == {<<"r", "root", "d">>, <<"q", "A", "e">>}
+
 NoneOnline == <<>>
 OnlineAtA == <<<<"p", "A", "d">>>>
+BothAtA == <<<<"p", "A", "d">>, <<"q", "A", "e">>>>
 TwoOnline == <<<<"p", "A", "d">>, <<"q", "root", "e">>>>
 OnlineAtRoot == <<<<"p", "root", "d">>>>
 OnlineAtMid == <<<<"p", "mid", "d">>>>

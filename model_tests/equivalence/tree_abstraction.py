@@ -19,7 +19,7 @@ from hubauth.core.messages import (
     Reason,
     Revoke,
 )
-from hubauth.core.model import Neighbour, Pending, Purpose, State
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Pending, Purpose, State
 from hubauth.network.tree import Connection, Item, Mark, Network, credential
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers
 from model_tests.equivalence.values import Value, function, record
@@ -183,8 +183,16 @@ def _query(ports: Ports, pending: Pending) -> Value:
 
 def _neighbour(state: State, key: int) -> Value:
     known = state.neighbours.get(key, Neighbour())
-    owed = frozenset(record(m=_revoke(message), num=number) for message, (number, _) in known.owed.items())
-    return record(sent=known.sent, handled=known.handled, owed=owed)
+    here = state.parent_present if key == PARENT_NEIGHBOUR else key in state.index.link_of_node
+    rows = sorted((owed.turn, message) for (to, message), owed in state.owed.items() if to == key)
+    return record(
+        sent=known.sent,
+        handled=known.handled,
+        owed=frozenset(record(m=_revoke(message), num=turn) for turn, message in rows if turn < FIRST_PLACE),
+        wait=tuple(_revoke(message) for turn, message in rows if turn >= FIRST_PLACE),
+        written=known.written if here else 0,
+        batch=known.batch if here else 0,
+    )
 
 
 def _revoke(message: Revoke) -> Value:

@@ -30,7 +30,7 @@ CONSTANTS = (
         "Restarts",
         "Revokes",
     ),
-    *("Timeouts", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt", "RevokeKinds", "Probing"),
+    *("Timeouts", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt", "Batch", "RevokeKinds", "Probing"),
 )
 """What the machine has to know of a configuration."""
 
@@ -124,6 +124,7 @@ class TreeMachine:
                     dialect=Dialect.LOGIN,
                     first_node_id=shape.first_node,
                     role_perms=Map({"hub": ("auth.assist",)}),
+                    revoke_batch=as_number(self._constants["Batch"]),
                     provisioned=tuple(
                         Provisioned(child, shape.node_of[child], _secret(child), "hub") for child in children
                     ),

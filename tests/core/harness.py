@@ -215,6 +215,11 @@ class Hub:
         """The MsgID of the hub's next own request."""
         return self.state.next_msg_id
 
+    def owed(self, key: int) -> dict[Revoke, tuple[int, int]]:
+        """What a neighbour is owed, by turns: number or place, and originator."""
+        rows = sorted(self.state.owed.items(), key=lambda row: row[1].turn)
+        return {message: (owed.turn, owed.originator) for (to, message), owed in rows if to == key}
+
     def is_online(self, node_id: int) -> bool:
         return self.state.directory[node_id].online
 

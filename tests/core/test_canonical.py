@@ -21,7 +21,7 @@ from hubauth.core.messages import (
     Grant,
     Revoke,
 )
-from hubauth.core.model import Entry, Neighbour, Registration, Route, Session, State
+from hubauth.core.model import Entry, Neighbour, Owed, Registration, Route, Session, State
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from tests.core.scenario import eventful
@@ -32,10 +32,8 @@ def test_an_entry_is_one_compact_json_array() -> None:
     assert encode_entry("registry", "d", Registration(2)) == b'["registry","d",[2,false]]'
     assert encode_entry("links", 3, False) == b'["links",3,false]'
     assert encode_entry("hub", "announcing", (1, 2)) == b'["hub","announcing",[1,2]]'
-    neighbour = Neighbour(3, 2, Map({Revoke("b", 1): (2, 1), Revoke("a", 0, "c"): (3, 9)}))
-    assert encode_entry("neighbours", 0, neighbour) == (
-        b'["neighbours",0,[3,2,[[["revoke","a",0,"c"],[3,9]],[["revoke","b",1,""],[2,1]]]]]'
-    )
+    assert encode_entry("neighbours", 0, Neighbour(3, 2, 1)) == b'["neighbours",0,[3,2,1,0]]'
+    assert encode_entry("owed", (7, Revoke("a", 0, "c")), Owed(3, 9)) == b'["owed",[7,["revoke","a",0,"c"]],[3,9]]'
 
 
 def test_a_state_is_its_entries_as_sorted_lines() -> None:
@@ -61,7 +59,7 @@ def test_a_state_is_its_entries_as_sorted_lines() -> None:
 def test_an_encoding_reads_back_as_the_same_state_with_its_indexes() -> None:
     hub = eventful()
     tables = [table for table in TABLES[1:] if getattr(hub.state, table)]
-    assert tables == ["links", "whitelist", "directory", "perms", "pending", "neighbours", "beaten"]
+    assert tables == ["links", "whitelist", "directory", "perms", "pending", "neighbours", "owed", "beaten"]
     again = decode_state(hub.policy, encode_state(hub.state))
     assert again == hub.state and again.index == hub.state.index
     assert encode_state(again) == encode_state(hub.state)
@@ -87,11 +85,12 @@ def test_every_table_and_every_field_counts_in_the_digest() -> None:
         ("perms", Map()),
         ("pending", Map()),
         ("neighbours", Map()),
+        ("owed", Map()),
         ("beaten", Map()),
     )
     for name, value in others:
         seen.add(digest_of(evolve(state, **{name: value})).hex())
-    assert len(seen) == 18
+    assert len(seen) == 19
 
 
 def test_entries_of_different_tables_are_not_confused() -> None:
@@ -133,6 +132,8 @@ def test_indexes_are_no_part_of_the_digest() -> None:
         b'["registry","d",[1]]\nx',
         b'["pending",1,[1]]',
         b'["neighbours",1,[1]]',
+        b'["owed",1,[1,1]]',
+        b'["owed",[1,["revoke","d",0]],[1,1]]',
         b"\xff",
     ],
 )

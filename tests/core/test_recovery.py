@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from immutables import Map
-
 from hubauth.core.messages import Authenticate, Offline, Register, Revoke
-from hubauth.core.model import Neighbour
+from hubauth.core.model import FIRST_PLACE, Owed
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, after_restart, lasting_changes, lets_go
 from hubauth.core.transition import STATE_FIELDS, Step
@@ -57,13 +55,16 @@ def test_a_relayed_credential_is_in_no_change_that_lasts() -> None:
 
 def test_what_a_revoke_named_is_let_go_when_it_is_owed_no_more() -> None:
     named, plain = Revoke("d", 0, "c"), Revoke("d")
-    both, one = Neighbour(2, 0, Map({named: (1, 1), plain: (2, 1)})), Neighbour(2, 0, Map({plain: (2, 1)}))
-    assert lets_go([("neighbours", 3, both, one)]) and not lets_go([("neighbours", 3, one, Neighbour(2))])
-    assert not lets_go([("neighbours", 3, one, both), ("neighbours", 4, None, both), ("registry", "d", None, 1)])
-    assert lets_go([("neighbours", 3, one, Neighbour(2)), ("neighbours", 4, both, one)])
+    waits, sent = Owed(FIRST_PLACE, 1), Owed(1, 1)
+    assert lets_go([("owed", (3, named), sent, None)]) and not lets_go([("owed", (3, plain), sent, None)])
+    assert not lets_go(
+        [("owed", (3, named), None, waits), ("owed", (3, named), waits, sent), ("registry", "d", None, 1)]
+    )
+    assert lets_go([("owed", (3, plain), sent, None), ("owed", (4, named), sent, None)])
     recovery = Recovery(after_restart(Policy(), Hub(Policy()).state))
-    recovery.apply(("neighbours", 3, both))
+    recovery.apply(("owed", (3, named), waits))
+    recovery.apply(("owed", (3, named), sent))
     assert not recovery.forgets
-    recovery.apply(("neighbours", 3, one))
-    recovery.apply(("neighbours", 3, both))
+    recovery.apply(("owed", (3, named), None))
+    recovery.apply(("owed", (3, named), waits))
     assert recovery.forgets

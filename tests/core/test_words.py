@@ -90,7 +90,7 @@ def test_what_is_not_said_is_empty() -> None:
     assert (pending.asker, pending.msg_id, pending.trace_id, pending.device_id) == (None, 0, 0, "")
     assert (pending.node_id, pending.credential, pending.held, pending.number) == (0, "", None, 0)
     assert (pending.epoch, pending.stale) == (0, False)
-    assert (Neighbour().sent, Neighbour().handled, len(Neighbour().owed)) == (0, 0, 0)
+    assert Neighbour() == Neighbour(sent=0, handled=0, written=0, batch=0)
     state = State()
     assert (state.node_id, state.credential, state.next_node_id, state.next_msg_id) == (0, "", 0, 1)
     assert (state.parent_present, state.parent_node, state.perms_epoch) == (False, 0, 0)

@@ -4,24 +4,27 @@ import pytest
 from attrs import evolve
 from immutables import Map
 
-from hubauth.core import perms, revoke
+from hubauth.core import owed, perms, revoke
 from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, OperatorRevoke, Received, TimerFired
 from hubauth.core.messages import (
     Action,
     Answer,
     AssistAuthenticate,
+    Body,
     Frame,
     GetPerms,
     Grant,
+    Major,
     Offline,
     PermsInvalidate,
     Reason,
     Register,
     Revoke,
 )
+from hubauth.core.model import FIRST_PLACE
 from hubauth.core.outputs import Close, Send
 from hubauth.core.step import step
-from hubauth.core.transition import Step, Transition
+from hubauth.core.transition import Step
 from hubauth.network.history import HubHistory, follow
 from hubauth.network.tree import Connection, Network, Way
 from tests.core.harness import NODE, Hub, mid, root
@@ -211,21 +214,20 @@ def test_of_two_equal_revokes_that_are_owed_as_one_each_excuses_what_it_meant() 
     story.feed("mid", OperatorRevoke(Revoke("sensor")))
     story.feed("root", OperatorRevoke(Revoke("sensor")))
     story.settle()
-    assert len(story.state("mid").neighbours[3].owed) == 1
+    assert [owed.turn for (key, _), owed in story.state("mid").owed.items() if key == 3] == [FIRST_PLACE]
     meant = story.network.history.revokes
-    assert meant.carried["mid", "A", 2] == meant.carried["mid", "A", 1] | meant.carried["root", "mid", 1]
+    assert meant.carried["mid", "A", FIRST_PLACE] == meant.carried["mid", "root", 1] | meant.carried["root", "mid", 1]
     story.hubs_join("A")
     assert "sensor" not in story.state("A").whitelist and "sensor" not in story.network.admitted
 
 
 def test_what_is_owed_excuses_nothing_under_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
     story = revoked_and_registered_anew()
-    right = revoke._send_numbered
 
-    def renumbered(t: Transition, link: int, message: Revoke, number: int, originator: int, trace_id: int) -> None:
-        right(t, link, message, number + 1, originator, trace_id)
+    def renumbered(body: Body, major: Major, number: int, source: int, target: int, trace_id: int = 0) -> Frame:
+        return Frame(body, major, number + isinstance(body, Revoke), source, target, trace_id=trace_id)
 
-    monkeypatch.setattr(revoke, "_send_numbered", renumbered)
+    monkeypatch.setattr(owed, "Frame", renumbered)
     with pytest.raises(AssertionError, match="NoLockOut: root no longer admits sensor"):
         story.hubs_join("A")
 

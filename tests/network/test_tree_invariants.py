@@ -11,9 +11,19 @@ from typing import Any, TypeAlias
 import pytest
 from attrs import evolve, frozen
 
-from hubauth.core import authenticate, authority, offline, perms, presence, register, revoke
+from hubauth.core import authenticate, authority, offline, owed, perms, presence, register, revoke
 from hubauth.core.inputs import PARENT, Link, OperatorInvalidate, OperatorRevoke, Received
-from hubauth.core.messages import Answer, AssistOffline, Authenticate, Frame, GetPerms, PermsInvalidate, Reason, Revoke
+from hubauth.core.messages import (
+    Answer,
+    AssistOffline,
+    Authenticate,
+    Frame,
+    GetPerms,
+    PermsInvalidate,
+    Reason,
+    Register,
+    Revoke,
+)
 from hubauth.core.model import Entry, Neighbour, Pending, Registration, Route, Session
 from hubauth.core.policy import Dialect
 from hubauth.core.talk import answer_to
@@ -101,6 +111,33 @@ def is_reported_late(story: Watched) -> None:
     story.settle()
 
 
+def registers_while_others_are_revoked(story: Watched) -> None:
+    story.register("sensor", "B")
+    story.feed("root", OperatorRevoke(Revoke("other")))
+    new = story.connect("sensor", "B")
+    story.say(new, Register("sensor"))
+    story.deliver(new, Way.UP)
+    story.deliver(story.connection("B"), Way.UP)
+    story.settle()
+
+
+def is_searched_while_others_are_revoked(story: Watched) -> None:
+    credential = story.register("sensor", "B").credential
+    story.feed("root", OperatorRevoke(Revoke("other")))
+    story.feed("root", OperatorRevoke(Revoke("sensor")))
+    new = story.connect("sensor", "root")
+    story.say(new, Authenticate("sensor", credential))
+    story.deliver(new, Way.UP)
+    story.settle()
+
+
+def others_are_revoked_twice(story: Watched) -> None:
+    story.register("sensor", "B")
+    story.feed("root", OperatorRevoke(Revoke("other")))
+    story.feed("root", OperatorRevoke(Revoke("sensor")))
+    story.settle()
+
+
 def is_revoked(story: Watched) -> None:
     roams(story)
     story.register("other", "B")
@@ -157,7 +194,7 @@ def is_invalidated(story: Watched) -> None:
 # Mistakes
 
 _on_relayed_answer, _lose_hub = authenticate.on_relayed_answer, presence.lose_hub
-_pass_down, _send_fence = perms.pass_down, revoke._send_fence
+_pass_down, _send_fence = perms.pass_down, owed._send_fence
 
 
 def does_nothing(*_: object, **__: object) -> None:
@@ -182,11 +219,10 @@ def keeps_relayed(t: Transition, pending: Pending, answer: Answer) -> None:
     t.put_entry(pending.device_id, Entry(answer.node_id, answer.credential))
 
 
-def expects_no_answer(t: Transition, link: Link, message: Revoke, number: int) -> None:
-    _send_fence(t, link, message, number)
-    key = revoke._neighbour_at(t, link)
-    assert key is not None
-    t.put_neighbour(key, Neighbour(number, t.neighbours[key].handled))
+def expects_no_answer(t: Transition, key: int, link: Link, device_id: str, number: int) -> None:
+    _send_fence(t, key, link, device_id, number)
+    for turn in t.debts.turns[key]:
+        t.delete_owed(key, t.debts.at[key, turn])
 
 
 def forgets_the_numbers(t: Transition, link: Link, session: Session) -> None:
@@ -232,8 +268,10 @@ PLANTED = [
     Planted("CredentialsNeverCachedUpstream", "mid", two_register, authenticate, "on_relayed_answer", keeps_relayed),
     Planted("RevokeNeverReachesDevices", "to other", is_revoked, authenticate, "decide_hub", always),
     Planted("RevokedStaysOut", "B still has", is_revoked, revoke, "_pass_on"),
-    Planted("RevokedStaysOut", "B still has", revoke_is_lost, revoke, "_send_fence", expects_no_answer),
+    Planted("RevokedStaysOut", "B still has", revoke_is_lost, owed, "_send_fence", expects_no_answer),
     Planted("RevokedStaysOut", "B still has", revoke_meets_answer, revoke, "_cancel_authentications"),
+    Planted("RevokedStaysOut", "B still has", others_are_revoked_twice, owed, "_next_batch"),
+    Planted("RevokedStaysOut", "root still has", is_searched_while_others_are_revoked, owed, "send_first"),
     Planted("OneLiveCredential", "of sensor", registers_twice, revoke, "broadcast"),
     Planted("AtMostOneSession", "node 10 has 2 sessions", roams, presence, "dismiss"),
     Planted("AtMostOneSession", "node 10 has 2 sessions", roams, presence, "displace"),
@@ -246,6 +284,7 @@ PLANTED = [
     Planted("SessionsAreRouted", "10 .* at mid", hub_returns, presence, "start_announcing"),
     Planted("SessionsAreRouted", "11 .* at mid", hub_returns, presence, "_continue_later", stops_after_a_batch),
     Planted("SessionsAreRouted", "at B .* at root", is_reported_late, offline, "_on_report", believes_it),
+    Planted("NoLockOut", "B no longer", registers_while_others_are_revoked, owed, "send_first"),
     Planted("NoLockOut", "A no longer", old_one_is_revoked, revoke, "agrees", always),
     Planted("NoLockOut", "root no longer", revoke_comes_again, presence, "lose_hub", forgets_the_numbers),
     Planted("NoLockOut", "root no longer", revoke_comes_again, Transition, "put_neighbour", counts_nothing_as_handled),
@@ -255,7 +294,7 @@ PLANTED = [
 
 
 def told(planted: Planted) -> Watched:
-    story = Watched(three_levels(announce_batch=1))
+    story = Watched(three_levels(announce_batch=1, revoke_batch=1))
     planted.story(story)
     return story
 

@@ -46,7 +46,7 @@ async def owing(root: Hub) -> None:
 
 
 def is_owed(root: Hub) -> bool:
-    return any(neighbour.owed for neighbour in root.engine.state.neighbours.values())
+    return bool(root.engine.state.owed)
 
 
 async def acknowledged(root: Hub) -> None:

@@ -12,7 +12,7 @@ from immutables import Map
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import LinkUp, OperatorRevoke, Received
 from hubauth.core.messages import Frame, Register, Revoke
-from hubauth.core.model import Entry, Neighbour, Registration, Route, State
+from hubauth.core.model import FIRST_PLACE, Entry, Neighbour, Owed, Registration, Route, State
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import LASTING_TABLES, Lasting, after_restart, lasting_changes
 from hubauth.core.step import step
@@ -64,14 +64,14 @@ def recover(directory: Path) -> Snapshot:
 
 
 def test_every_change_survives_the_way_through_bytes() -> None:
-    owed = Map({Revoke("d", 3, "c"): (7, 1), Revoke("e"): (8, 2)})
     changes: list[Lasting] = [
         ("hub", "node_id", 2**32 - 1),
         ("hub", "credential", "c"),
         ("registry", "d", Registration(5, True)),
         ("whitelist", "d", Entry(5, "c", True)),
         ("directory", 5, Route("d", 6, False)),
-        ("neighbours", 0, Neighbour(3, 4, owed)),
+        ("neighbours", 0, Neighbour(3, 4)),
+        ("owed", (0, Revoke("d", 3, "c")), Owed(7, 1)),
         ("beaten", "d", "c"),
         *((table, key, None) for table, key in (("whitelist", "d"), ("directory", 5), ("beaten", "d"))),
     ]
@@ -258,7 +258,8 @@ def test_a_snapshot_is_the_state(tmp_path: Path) -> None:
     state = hub.state
     for number in range(1, 20):
         state = step(POLICY, state, OperatorRevoke(Revoke(f"device-{number}"))).state
-    state = evolve(state, beaten=Map({"x": "y"}), neighbours=Map({3: Neighbour(2, 1, Map({Revoke("x"): (2, 1)}))}))
+    state = evolve(state, beaten=Map({"x": "y"}), neighbours=Map({3: Neighbour(2, 1)}))
+    state = evolve(state, owed=Map({(3, Revoke("x", 1, "c")): Owed(2, 1), (3, Revoke("y")): Owed(FIRST_PLACE, 4)}))
     hub = Snapshot(POLICY, state)
     assert len(list(snapshot_payloads(hub, rows=7))) > 10
     journal, _ = Journal.open(tmp_path, "os")

@@ -6,7 +6,7 @@ nothing on the way back. Only the hub that the device is connected to stores any
 
 from attrs import evolve
 
-from hubauth.core import authority, presence, revoke
+from hubauth.core import authority, owed, presence
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
@@ -67,7 +67,7 @@ def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT)
         t.cite("AUTH-17")
     settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT)
     if is_hub and not was_hub_link:
-        revoke.welcome(t, entry.node_id)
+        owed.welcome(t, entry.node_id)
 
 
 def find_entry(t: Transition, device_id: str) -> Entry | None:

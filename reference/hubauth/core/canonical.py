@@ -22,7 +22,7 @@ from msgspec import convert
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.messages import Frame, Grant, Major, PermsInvalidate, Revoke
-from hubauth.core.model import Entry, Neighbour, Pending, Registration, Route, Session, State
+from hubauth.core.model import Entry, Neighbour, Owed, Pending, Registration, Route, Session, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
 
@@ -39,7 +39,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 _FLAT: dict[type, Callable[[Any], Any]] = {
-    kind: attrgetter(*_names(kind)) for kind in (Session, Registration, Entry, Route, Grant)
+    kind: attrgetter(*_names(kind)) for kind in (Session, Registration, Entry, Route, Grant, Neighbour, Owed)
 }
 """The values of the tables that change most: their fields need no further look."""
 
@@ -154,14 +154,23 @@ def _row(kind: type) -> Any:
 
 _Held = tuple[list[Any], Major, int, int, int, int, int, int, int, int]
 _HELD_AT = _names(Pending).index("held")
-_Owed = tuple[tuple[str, str, int, str], tuple[int, int]]
-_KEYS: dict[str, Any] = {"links": int, "directory": int, "perms": int, "pending": int, "neighbours": int}
+_OwedKey = tuple[int, tuple[str, str, int, str]]
+_KEYS: dict[str, Any] = {
+    "links": int,
+    "directory": int,
+    "perms": int,
+    "pending": int,
+    "neighbours": int,
+    "owed": _OwedKey,
+}
 _VALUES: dict[str, type] = {
     "links": Session,
     "registry": Registration,
     "whitelist": Entry,
     "directory": Route,
     "perms": Grant,
+    "neighbours": Neighbour,
+    "owed": Owed,
 }
 _SCALARS = {name: hint for name, hint in get_type_hints(State).items() if name in SCALARS}
 
@@ -180,16 +189,14 @@ def _pending(plain: Any) -> Pending:
     return Pending(*values)
 
 
-def _neighbour(plain: Any) -> Neighbour:
-    sent, handled, owed = convert(plain, tuple[int, int, list[_Owed]])
-    return Neighbour(sent, handled, Map({Revoke(*revoke[1:]): about for revoke, about in owed}))
+def _key(table: str, plain: Any) -> Any:
+    key = convert(plain, _KEYS.get(table, str))
+    return (key[0], Revoke(*key[1][1:])) if table == "owed" else key
 
 
 def _read(table: str, plain: Any) -> Any:
     if table == "pending":
         return _pending(plain)
-    if table == "neighbours":
-        return _neighbour(plain)
     if table == "beaten":
         return convert(plain, str)
     if table == "links" and plain is False:
@@ -208,7 +215,7 @@ def decode_state(policy: Policy, encoded: bytes) -> State:
             if table == "hub":
                 scalars[key] = convert(plain, _SCALARS[key])
             else:
-                tables[table][convert(key, _KEYS.get(table, str))] = _read(table, plain)
+                tables[table][_key(table, key)] = _read(table, plain)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError) as problem:
         raise ValueError(f"not an encoded state: {problem}") from problem
     if set(scalars) != set(SCALARS):

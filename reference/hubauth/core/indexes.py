@@ -8,6 +8,7 @@ from immutables import Map
 
 from hubauth.core.messages import Grant
 from hubauth.core.model import (
+    Debts,
     Index,
     Purpose,
     Registration,
@@ -59,6 +60,11 @@ def derive_index(policy: Policy, state: State) -> Index:
         roster=listed[0],
         roster_of_role=listed[1],
         named_and_registered=listed[2],
+        debts=Debts(
+            turns=_grouped((key, owed.turn) for (key, _), owed in state.owed.items()),
+            at=Map({(key, owed.turn): message for (key, message), owed in state.owed.items()}),
+            about=_grouped(((key, message.device_id), owed.turn) for (key, message), owed in state.owed.items()),
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from hubauth.core import authority, perms, presence, revoke
+from hubauth.core import authority, owed, perms, presence
 from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
 from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Purpose, Registration, entry_of, is_authority
@@ -78,7 +78,7 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
         t.perms_epoch += 1
         # Hubs below never lost their parent, but what this hub missed they have missed with it.
         perms.pass_down(t, PermsInvalidate((), "parent is back"), PARENT)
-    revoke.welcome(t, PARENT_NEIGHBOUR)
+    owed.welcome(t, PARENT_NEIGHBOUR)
     presence.start_announcing(t)
 
 

@@ -16,6 +16,8 @@ from hubauth.core.values import frozen
 
 PARENT_NEIGHBOUR = 0
 """The parent's key among the neighbours; child hubs are keyed by node id."""
+FIRST_PLACE = 1 << 32
+"""Where the places of revokes that were never sent begin: behind all numbers, which are MsgIDs."""
 
 Subject: TypeAlias = str | int | tuple[int, str]
 """What a pending request is about: a device that authenticates here, a node whose permissions are asked for,
@@ -114,14 +116,37 @@ class Pending:
 
 @frozen
 class Neighbour:
-    """A hub next to this one, and the revokes between the two."""
+    """A hub next to this one, and the numbers of the revokes between the two."""
 
     sent: int = 0
     """The last number used towards it."""
     handled: int = 0
     """The last number handled from it."""
-    owed: Map[Revoke, tuple[int, int]] = Map()
-    """What is not acknowledged -> number and originator. Of two equal revokes only the newer one is owed."""
+    written: int = 0
+    """The last number that the link which is up has carried; what is owed beyond it waits."""
+    batch: int = 0
+    """The last number of the batch that it has not acknowledged; 0: there is none."""
+
+
+@frozen
+class Owed:
+    """A revoke that a neighbouring hub has not acknowledged."""
+
+    turn: int
+    """The number under which it was sent; from ``FIRST_PLACE`` on, its place among those that never were."""
+    originator: int
+
+
+@frozen
+class Debts:
+    """What is owed, by turns."""
+
+    turns: Map[int, OrderedIds] = Map()
+    """Neighbour -> the turns of what it is owed."""
+    at: Map[tuple[int, int], Revoke] = Map()
+    """(neighbour, turn) -> what is owed."""
+    about: Map[tuple[int, str], OrderedIds] = Map()
+    """(neighbour, device) -> the turns of what is owed about it."""
 
 
 @frozen
@@ -145,6 +170,8 @@ class Index:
     roster_of_role: Map[str, OrderedIds] = Map()
     named_and_registered: frozenset[int] = frozenset()
     """Authority: nodes that were given to a device and that the configuration names, too."""
+    debts: Debts = Debts()
+    """``State.owed`` by turns."""
 
 
 @frozen
@@ -175,6 +202,8 @@ class State:
     """Permissions learnt from other hubs."""
     pending: Map[int, Pending] = Map()
     neighbours: Map[int, Neighbour] = Map()
+    owed: Map[tuple[int, Revoke], Owed] = Map()
+    """(neighbour, revoke) -> since when. Of two equal revokes only the newer one is owed."""
     beaten: Map[str, str] = Map()
     """Provisioned device -> the configured credential that a revoke has beaten."""
     index: Index = Index()

@@ -151,6 +151,10 @@ class OrderedIds:
         """The members greater than ``item``, ascending."""
         return self.page(self.position(item + 1))
 
+    def highest(self) -> int:
+        """The greatest member; there must be one."""
+        return next(self.page(len(self) - 1))
+
     def position(self, item: int) -> int:
         """How many members are smaller than ``item``."""
         node, before = self._root, 0

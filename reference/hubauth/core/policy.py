@@ -95,6 +95,9 @@ class Policy:
     revoke_memory_seconds: float = 30.0
     """How long the originator's hub expects answers to a revoke."""
     announce_batch: int = 256
+    """Announcements sent at once when the parent becomes present."""
+    revoke_batch: int = 256
+    """Revokes sent at once to a neighbouring hub that has not acknowledged the ones before."""
 
     def __attrs_post_init__(self) -> None:
         if self.node_id == 0 and not self.has_parent:

@@ -12,18 +12,18 @@ from attrs import evolve
 from immutables import MapMutation
 
 from hubauth.core.indexes import derive_index
-from hubauth.core.model import Route, State
+from hubauth.core.model import Neighbour, Route, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Change
 
 LASTING_SCALARS = ("node_id", "credential", "next_node_id")
-LASTING_TABLES = ("registry", "whitelist", "directory", "neighbours", "beaten")
+LASTING_TABLES = ("registry", "whitelist", "directory", "neighbours", "owed", "beaten")
 
 Lasting: TypeAlias = tuple[str, Any, Any]
 """(table, key, new value or None); the table of a scalar is ``hub``."""
 
 _SCALARS = frozenset(LASTING_SCALARS)
-_TABLES = frozenset(LASTING_TABLES) - {"directory"}
+_TABLES = frozenset(LASTING_TABLES) - {"directory", "neighbours"}
 
 
 def lasting_changes(changes: Iterable[Change]) -> list[Lasting]:
@@ -35,6 +35,9 @@ def lasting_changes(changes: Iterable[Change]) -> list[Lasting]:
                 lasting.append((table, key, None))
             elif old is None or old.via != new.via or old.device_id != new.device_id:
                 lasting.append((table, key, _offline(new)))
+        elif table == "neighbours":
+            if old is None or _away(old) != _away(new):
+                lasting.append((table, key, _away(new)))
         elif (table in _TABLES or (table == "hub" and key in _SCALARS)) and old != new:
             lasting.append((table, key, new))
     return lasting
@@ -46,6 +49,8 @@ def lasting_part(state: State) -> State:
     for node_id, route in state.directory.items():
         if route.online:
             recovery.apply(("directory", node_id, _offline(route)))
+    for key, neighbour in state.neighbours.items():
+        recovery.apply(("neighbours", key, _away(neighbour)))
     return recovery.finish()
 
 
@@ -90,11 +95,12 @@ class Recovery:
 
 def lets_go(changes: Iterable[Change]) -> bool:
     """Whether a revoke that names a credential is owed no more."""
-    for table, _, old, new in changes:
-        paid = table == "neighbours" and old is not None and len(new.owed) < len(old.owed)
-        if paid and any(revoke.credential for revoke in old.owed if revoke not in new.owed):
-            return True
-    return False
+    return any(table == "owed" and new is None and key[1].credential for table, key, _, new in changes)
+
+
+def _away(neighbour: Neighbour) -> Neighbour:
+    """What a link has carried ends with it."""
+    return Neighbour(neighbour.sent, neighbour.handled)
 
 
 def _offline(route: Route) -> Route:

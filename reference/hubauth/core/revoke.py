@@ -1,22 +1,21 @@
 """revoke: which whitelist entries die, and how every hub is sure to hear of it.
 
-A revoke that finds nothing is silent, so silence proves nothing. Every broadcast revoke on a hub link is
-therefore followed by a fence whose answer acknowledges it; what is not acknowledged is owed and sent
-again when the link returns. Numbers per neighbour keep a repeated revoke from killing a credential that
-was issued after it.
+A revoke that finds nothing is silent, so silence proves nothing. Every broadcast revoke is therefore owed to each
+neighbouring hub until that has acknowledged it (owed.py). Numbers per neighbour keep a repeated revoke from killing a
+credential that was issued after it.
 """
 
 from attrs import evolve
 
-from hubauth.core import presence
+from hubauth.core import owed, presence
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, OperatorRevoke, Received
-from hubauth.core.messages import Action, Answer, AssistOffline, Frame, Major, Reason, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Pending, Purpose
+from hubauth.core.messages import Action, Answer, Frame, Major, Reason, Revoke
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose
 from hubauth.core.outputs import NoteKind, Send, Tell
 from hubauth.core.perms import check_permission
 from hubauth.core.routing import lower_hop_limit
-from hubauth.core.talk import peer_node, refuse, reply, send_request, settle, waiting_for
+from hubauth.core.talk import peer_node, refuse, reply, settle, waiting_for
 from hubauth.core.transition import Transition
 
 # Where a revoke comes from
@@ -171,15 +170,7 @@ def _pass_on(t: Transition, message: Revoke, frame: Frame, originator: int, send
     """To every neighbouring hub but the sender: now where the link is up, later where it is not."""
     keys = set(t.neighbours) | ({PARENT_NEIGHBOUR} if t.policy.has_parent else set())
     for key in sorted(keys - {sender}):
-        link = _live_link(t, key)
-        neighbour = t.neighbours.get(key, Neighbour())
-        number = neighbour.sent + 1
-        t.cite("REV-14", "REV-15")
-        owed = neighbour.owed.set(message, (number, originator))
-        t.put_neighbour(key, Neighbour(number, neighbour.handled, owed))
-        if link is not None:
-            _send_numbered(t, link, message, number, originator, frame.trace_id)
-            _send_fence(t, link, message, number)
+        owed.owe(t, key, message, originator, frame.trace_id)
 
 
 def _sender(t: Transition, came_from: Link | None) -> int | None:
@@ -191,64 +182,6 @@ def _sender(t: Transition, came_from: Link | None) -> int | None:
     if session is not None:
         return session.node_id
     return PARENT_NEIGHBOUR if came_from == PARENT else None
-
-
-def _neighbour_at(t: Transition, link: Link) -> int | None:
-    if link == PARENT:
-        return PARENT_NEIGHBOUR
-    return peer_node(t, link) or None
-
-
-def _live_link(t: Transition, key: int) -> Link | None:
-    if key == PARENT_NEIGHBOUR:
-        return PARENT if t.parent_present else None
-    return t.hub_link(key)
-
-
-def _send_numbered(t: Transition, link: Link, message: Revoke, number: int, originator: int, trace_id: int) -> None:
-    t.emit(Send(link, Frame(message, Major.CMD, number, originator, 0, trace_id=trace_id)))
-
-
-def _send_fence(t: Transition, link: Link, message: Revoke, number: int) -> None:
-    t.cite("REV-13")
-    msg_id = send_request(t, link, AssistOffline(message.device_id, 0))
-    t.put_pending(msg_id, Pending(Purpose.FENCE, Action.ASSIST_OFFLINE, link, number=number))
-
-
-def on_fence_answer(t: Transition, pending: Pending, answer: Answer) -> None:
-    """Everything up to the fence has been handled at the other end, unless that refuses it."""
-    assert pending.asked is not None
-    t.cite("REV-14")
-    if answer.reason is not Reason.NOT_INDEXED:
-        t.note("REV-14", "a fence was refused, and with it what went before", pending.asked)
-        return
-    key = _neighbour_at(t, pending.asked)
-    neighbour = t.neighbours.get(key) if key is not None else None
-    if key is None or neighbour is None:
-        return
-    owed = neighbour.owed
-    for revoke, (number, _) in neighbour.owed.items():
-        if number <= pending.number:
-            owed = owed.delete(revoke)
-    t.put_neighbour(key, evolve(neighbour, owed=owed))
-
-
-def welcome(t: Transition, key: int) -> None:
-    """A neighbouring hub is back: before anything else, what it has not acknowledged."""
-    link = _live_link(t, key)
-    if link is None or not t.policy.has_presence:
-        return
-    neighbour = t.neighbours.get(key)
-    if neighbour is None:
-        t.put_neighbour(key, Neighbour())
-        return
-    again = sorted((number, originator, message) for message, (number, originator) in neighbour.owed.items())
-    for number, originator, message in again:
-        t.cite("REV-14")
-        _send_numbered(t, link, message, number, originator, 0)
-    if again:
-        number, _, message = again[-1]
-        _send_fence(t, link, message, number)
 
 
 def _route(t: Transition, target: int, came_from: Link | None) -> Link | None:
@@ -265,7 +198,7 @@ def _onward(t: Transition, frame: Frame, came_from: Link | None) -> tuple[Link, 
     A next hop that is a device counts as none: it must never see a revoke.
     """
     link, hops = _route(t, frame.target, came_from), lower_hop_limit(frame)
-    key = _neighbour_at(t, link) if link is not None else None
+    key = owed.neighbour_at(t, link) if link is not None else None
     return (link, key, hops) if link is not None and key is not None and hops is not None else None
 
 
@@ -277,10 +210,8 @@ def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link 
         t.note("REV-20", f"no way to hub {frame.target} for a revoke", came_from, kind)
         return
     link, key, hops = way
-    neighbour = t.neighbours.get(key, Neighbour())
-    t.cite("REV-15")
-    t.put_neighbour(key, evolve(neighbour, sent=neighbour.sent + 1))
-    onward = evolve(frame, major=Major.CMD, msg_id=neighbour.sent + 1, source=originator, hop_limit=hops)
+    number = owed.take_number(t, key, link)
+    onward = evolve(frame, major=Major.CMD, msg_id=number, source=originator, hop_limit=hops)
     t.emit(Send(link, onward))
 
 

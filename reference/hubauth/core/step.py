@@ -14,7 +14,7 @@ peer may send.
 from collections.abc import Callable
 from typing import Any
 
-from hubauth.core import authenticate, authority, links, offline, perms, presence, register, revoke, routing
+from hubauth.core import authenticate, authority, links, offline, owed, perms, presence, register, revoke, routing
 from hubauth.core.inputs import (
     PARENT,
     Input,
@@ -140,7 +140,7 @@ def _trust_openly(t: Transition, received: Received, action: Action) -> None:
     known = binding or route
     device_id = known.device_id if known is not None else f"hub:{node_id}"
     presence.bind(t, received.link, device_id, node_id, is_hub=True)
-    revoke.welcome(t, node_id)
+    owed.welcome(t, node_id)
 
 
 _Handler = Callable[[Transition, Received, Any], None]
@@ -208,7 +208,7 @@ def _settle_with(t: Transition, received: Received, pending: Pending, answer: An
         case Purpose.SELF_REGISTER | Purpose.SELF_AUTHENTICATE:
             links.on_join_answer(t, received.frame, pending, answer)
         case Purpose.FENCE:
-            revoke.on_fence_answer(t, pending, answer)
+            owed.on_fence_answer(t, pending, answer)
         case Purpose.DISMISS | Purpose.REVOKE:
             pass
 

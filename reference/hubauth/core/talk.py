@@ -1,5 +1,6 @@
 """How a hub answers and asks: the header fields of what it sends, and who is waiting for what."""
 
+from hubauth.core import owed
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     NO_GRANT,
@@ -21,6 +22,9 @@ _DEVICE_FACING = (Action.REGISTER, Action.AUTHENTICATE)
 """Answers that are for a device even when a hub authenticates with them."""
 
 
+_ABOUT_CREDENTIALS = (Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE, Action.ASSIST_QUERY_CREDENTIAL)
+"""What makes a hub issue, verify or store a credential: what waits for it about that device goes first."""
+
 _OK, _OK_RESP, _ERR_RESP = Reason.OK, Major.OK_RESP, Major.ERR_RESP
 
 
@@ -34,6 +38,8 @@ def peer_node(t: Transition, link: Link) -> int:
 
 def reply(t: Transition, link: Link, msg_id: int, trace_id: int, answer: Answer) -> None:
     """Answer a request that came in on ``link``."""
+    if t.owed and answer.reason is _OK and answer.action in _ABOUT_CREDENTIALS:
+        owed.send_first(t, link, answer.device_id)
     t.cite("FRAME-12", "FRAME-13", "FRAME-14")
     major = _OK_RESP if answer.reason is _OK else _ERR_RESP
     target = 0 if answer.action in _DEVICE_FACING else peer_node(t, link)
@@ -87,6 +93,8 @@ def ask(t: Transition, body: Request, pending: Pending) -> None:
         t.cite("TIME-3")
         settle(t, pending, Reason.BUSY)
         return
+    if t.owed and body.action in _ABOUT_CREDENTIALS:
+        owed.send_first(t, pending.asked, pending.device_id)
     msg_id = send_request(t, pending.asked, body, pending.trace_id)
     t.put_pending(msg_id, pending)
 

@@ -14,11 +14,13 @@ from attrs import evolve, fields
 from immutables import Map
 
 from hubauth.core.inputs import Link
-from hubauth.core.messages import Grant
+from hubauth.core.messages import Grant, Revoke
 from hubauth.core.model import (
+    Debts,
     Entry,
     Index,
     Neighbour,
+    Owed,
     Pending,
     Purpose,
     Registration,
@@ -83,6 +85,7 @@ class Transition:
     perms: Map[int, Grant]
     pending: Map[int, Pending]
     neighbours: Map[int, Neighbour]
+    owed: Map[tuple[int, Revoke], Owed]
     beaten: Map[str, str]
     link_of_node: Map[int, Link]
     node_of_device: Map[str, int]
@@ -93,6 +96,7 @@ class Transition:
     roster: OrderedIds
     roster_of_role: Map[str, OrderedIds]
     named_and_registered: frozenset[int]
+    debts: Debts
 
     def __init__(self, policy: Policy, state: State) -> None:
         self.policy = policy
@@ -117,6 +121,7 @@ class Transition:
         self.perms = state.perms
         self.pending = state.pending
         self.neighbours = state.neighbours
+        self.owed = state.owed
         self.beaten = state.beaten
         index = state.index
         self.link_of_node = index.link_of_node
@@ -128,6 +133,7 @@ class Transition:
         self.roster = index.roster
         self.roster_of_role = index.roster_of_role
         self.named_and_registered = index.named_and_registered
+        self.debts = index.debts
 
     def finish(self) -> Step:
         """The step as a value; the very same state if nothing changed."""
@@ -212,6 +218,30 @@ class Transition:
 
     def put_neighbour(self, key: int, neighbour: Neighbour) -> None:
         self._put("neighbours", key, neighbour)
+
+    def put_owed(self, key: int, message: Revoke, owed: Owed) -> None:
+        """Owe a revoke, or give one that is owed another turn."""
+        old = self.owed.get((key, message))
+        self._put("owed", (key, message), owed)
+        if old is not None:
+            self._lose_turn(key, message, old.turn)
+        debts = self.debts
+        self.debts = Debts(
+            _enlist(debts.turns, key, owed.turn),
+            debts.at.set((key, owed.turn), message),
+            _enlist(debts.about, (key, message.device_id), owed.turn),
+        )
+
+    def delete_owed(self, key: int, message: Revoke) -> None:
+        self._lose_turn(key, message, self._delete("owed", (key, message)).turn)
+
+    def _lose_turn(self, key: int, message: Revoke, turn: int) -> None:
+        debts = self.debts
+        self.debts = Debts(
+            _strike(debts.turns, key, turn),
+            debts.at.delete((key, turn)),
+            _strike(debts.about, (key, message.device_id), turn),
+        )
 
     # Links and sessions
 

@@ -231,7 +231,7 @@ class Revokes:
 
     meant: Map[int, Meant] = field(factory=Map)
     carried: Map[tuple[Name, Name, int], frozenset[int]] = field(factory=Map)
-    """Sending hub, receiving hub, number between the two -> revokes: what is owed twice is sent once."""
+    """Sending hub, receiving hub, turn between the two -> revokes: what is owed twice is sent once."""
     met: Map[Name, frozenset[int]] = field(factory=Map)
     """Hub -> revokes that it has acted on: none means anything a second time."""
 

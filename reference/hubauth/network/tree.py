@@ -14,13 +14,13 @@ from immutables import Map
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, OperatorRevoke, Received, TimerFired
 from hubauth.core.messages import Answer, Frame, Register, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour, Session, State
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Owed, Session, State
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import History, HubHistory, Meant, Name, follow, forget_links, said_first
+from hubauth.network.history import History, HubHistory, Meant, Name, Revokes, follow, forget_links, said_first
 
 
 class Mark(Enum):
@@ -324,13 +324,15 @@ def _remember(network: Network, hub: Name, before: State, happened: Input, done:
 def _remember_revokes(network: Network, hub: Name, before: State, happened: Input, done: Step) -> Network:
     """Follow each revoke on its way, and let it excuse only what whoever said it meant, once at each hub."""
     deleted = [(key, old) for table, key, old, new in done.changes if table == "whitelist" and new is None]
-    sent = [
-        (key, old or Neighbour(), new)
+    owed = [(key[0], old, new) for table, key, old, new in done.changes if table == "owed" and new is not None]
+    turns = {(key, new.turn) for key, _, new in owed}
+    addressed = [
+        (key, new.sent)
         for table, key, old, new in done.changes
-        if table == "neighbours" and new.sent > (0 if old is None else old.sent)
+        if table == "neighbours" and new.sent > (0 if old is None else old.sent) and (key, new.sent) not in turns
     ]
     arrived = _arrived(network, hub, happened)
-    if arrived is None and not deleted and not sent and not isinstance(happened, OperatorRevoke):
+    if arrived is None and not (deleted or owed or addressed or isinstance(happened, OperatorRevoke)):
         return network
     revokes = network.history.revokes
     if arrived is not None:
@@ -338,19 +340,20 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
         said = revokes.carried.get(arrived, frozenset())
     else:
         meant = said_first(before, happened, network.fresh)
-        if meant is None:
-            return network
-        if meant.everywhere:
-            network = evolve(network, revoked=network.revoked | _stored(network, before, meant))
-        said = frozenset({len(revokes.meant)})
-        revokes = evolve(revokes, meant=revokes.meant.set(len(revokes.meant), meant))
-    for key, old, new in sent:
-        to = _neighbour(network, hub, key)
-        if to is not None:
-            carried = said | revokes.carried.get((hub, to, _replaced(old, new)), frozenset())
-            revokes = evolve(revokes, carried=revokes.carried.set((hub, to, new.sent), carried))
+        said = frozenset() if meant is None else frozenset({len(revokes.meant)})
+        if meant is not None:
+            if meant.everywhere:
+                network = evolve(network, revoked=network.revoked | _stored(network, before, meant))
+            revokes = evolve(revokes, meant=revokes.meant.set(len(revokes.meant), meant))
+    for key, old, new in owed:
+        # What gets its number was said before; what is owed anew takes over the part of its equal.
+        news = frozenset() if _is_numbered(old, new) else said
+        turn = 0 if old is None else old.turn
+        revokes = _carry(network, revokes, hub, key, new.turn, news | _carried(network, revokes, hub, key, turn))
+    for key, number in addressed:
+        revokes = _carry(network, revokes, hub, key, number, said)
     met = revokes.met.get(hub, frozenset())
-    if arrived is None or deleted or sent or _is_believed(before, happened):
+    if arrived is None or deleted or owed or addressed or _is_believed(before, happened):
         revokes = evolve(revokes, met=revokes.met.set(hub, met | said))
     network = evolve(network, history=evolve(network.history, revokes=revokes))
     for device_id, entry in deleted:
@@ -360,10 +363,19 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
     return network
 
 
-def _replaced(old: Neighbour, new: Neighbour) -> int:
-    """The number under which the same revoke was owed already, whose part the new number takes over; 0: none."""
-    owed = [message for message, (number, _) in new.owed.items() if number == new.sent and message in old.owed]
-    return old.owed[owed[0]][0] if owed else 0
+def _is_numbered(old: Owed | None, new: Owed) -> bool:
+    """Whether what waited has been sent."""
+    return old is not None and old.turn >= FIRST_PLACE > new.turn
+
+
+def _carried(network: Network, revokes: Revokes, hub: Name, key: int, turn: int) -> frozenset[int]:
+    return revokes.carried.get((hub, _neighbour(network, hub, key) or "", turn), frozenset())
+
+
+def _carry(network: Network, revokes: Revokes, hub: Name, key: int, turn: int, said: frozenset[int]) -> Revokes:
+    """What is owed to a neighbour at this turn means this."""
+    to = _neighbour(network, hub, key)
+    return revokes if to is None else evolve(revokes, carried=revokes.carried.set((hub, to, turn), said))
 
 
 def _stored(network: Network, before: State, meant: Meant) -> set[str]:

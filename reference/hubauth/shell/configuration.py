@@ -197,6 +197,7 @@ def _policy(file: File) -> Policy:
         request_seconds=limits.request_seconds,
         revoke_memory_seconds=limits.revoke_memory_seconds,
         announce_batch=limits.announce_batch,
+        revoke_batch=limits.revoke_batch,
     )
     keys = {f"auth.{name}": str(value) for name, value in file.auth.items()}
     keys |= {f"authority.{name}": str(value) for name, value in file.authority.items()}

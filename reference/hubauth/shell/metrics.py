@@ -61,7 +61,7 @@ async def serve_metrics(address: Address, hub: Hub) -> Endpoint:
                 "registrations": len(state.registry),
                 "pending": len(state.pending),
                 "parent_present": int(state.parent_present),
-                "owed": sum(len(neighbour.owed) for neighbour in state.neighbours.values()),
+                "owed": len(state.owed),
                 "announcing": int(state.announcing is not None),
                 "journal_records": hub.engine.records,
                 "waiting_connections": hub.commons.turns.waiting,

@@ -9,11 +9,10 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 import msgspec
-from attrs import fields, frozen
-from immutables import Map
+from attrs import evolve, fields, frozen
 
 from hubauth.core.messages import Revoke
-from hubauth.core.model import Entry, Neighbour, Registration, Route
+from hubauth.core.model import Entry, Neighbour, Owed, Registration, Route
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Lasting
 from hubauth.shell.policies import decode_policy, encode_policy
@@ -32,6 +31,8 @@ class Form:
     columns: tuple[str, ...]
     split: Callable[[Any], tuple[Any, ...]]
     make: Callable[..., Any]
+    write_key: Callable[[Any], Any] = lambda key: key
+    read_key: Callable[[Any], Any] = lambda key: key
 
 
 def _plain(kind: type, *without: str) -> Form:
@@ -45,13 +46,14 @@ def _bare(column: str) -> Form:
     return Form((column,), lambda value: (value,), lambda value: value)
 
 
-def _split_neighbour(neighbour: Neighbour) -> tuple[Any, ...]:
-    owed = [(m.device_id, m.node_id, m.credential, *about) for m, about in neighbour.owed.items()]
-    return neighbour.sent, neighbour.handled, owed
+def _write_debt(key: tuple[int, Revoke]) -> tuple[Any, ...]:
+    neighbour, revoke = key
+    return neighbour, revoke.device_id, revoke.node_id, revoke.credential
 
 
-def _make_neighbour(sent: int, handled: int, owed: list[Any]) -> Neighbour:
-    return Neighbour(sent, handled, Map({Revoke(*about[:3]): tuple(about[3:]) for about in owed}))
+def _read_debt(key: list[Any]) -> tuple[int, Revoke]:
+    neighbour, *said = key
+    return neighbour, Revoke(*said)
 
 
 def _last_seen(device_id: str, via: int) -> Route:
@@ -62,10 +64,11 @@ FORMS: dict[str, Form] = {
     "registry": _plain(Registration),
     "whitelist": _plain(Entry),
     "directory": Form(("device_id", "via"), attrgetter("device_id", "via"), _last_seen),
-    "neighbours": Form(("sent", "handled", "owed"), _split_neighbour, _make_neighbour),
+    "neighbours": _plain(Neighbour, "written", "batch"),
+    "owed": evolve(_plain(Owed), write_key=_write_debt, read_key=_read_debt),
     "beaten": _bare("credential"),
 }
-"""By table. Whether a node is online does not last."""
+"""By table. Whether a node is online does not last, nor what a link has carried."""
 
 _HUB = 0
 _SCALARS = {name: number for number, name in enumerate(LASTING_SCALARS)}
@@ -81,9 +84,10 @@ def record_of(changes: Iterable[Lasting]) -> Record:
         if table == "hub":
             rows.append((_HUB, _SCALARS[key], new))
         elif new is None:
-            rows.append((_NUMBERS[table], key))
+            rows.append((_NUMBERS[table], FORMS[table].write_key(key)))
         else:
-            rows.append((_NUMBERS[table], key, *FORMS[table].split(new)))
+            form = FORMS[table]
+            rows.append((_NUMBERS[table], form.write_key(key), *form.split(new)))
     return rows
 
 
@@ -113,4 +117,5 @@ def _read(number: int, key: Any, *columns: Any) -> Lasting | Policy:
         (value,) = columns
         return "hub", LASTING_SCALARS[key], value
     table = _NAMES[number]
-    return table, key, FORMS[table].make(*columns) if columns else None
+    form = FORMS[table]
+    return table, form.read_key(key), form.make(*columns) if columns else None

@@ -103,6 +103,7 @@ class LimitsTable(Table, frozen=True):
     request_seconds: Seconds = 5.0
     revoke_memory_seconds: Seconds = 30.0
     announce_batch: Positive = 256
+    revoke_batch: Positive = 256
 
 
 class PerAddressTable(Table, frozen=True):

@@ -40,10 +40,10 @@ def snapshot_payloads(snapshot: Snapshot, rows: int = ROWS) -> Iterator[bytes]:
     state = snapshot.state
     yield _encode(["hub", encode_policy(snapshot.policy), [getattr(state, name) for name in LASTING_SCALARS]])
     for table in LASTING_TABLES:
-        split = FORMS[table].split
+        form = FORMS[table]
         for pairs in _chunks(getattr(state, table).items(), rows):
-            columns = zip(*[split(value) for _, value in pairs], strict=True)
-            yield _encode([table, [key for key, _ in pairs], *columns])
+            columns = zip(*[form.split(value) for _, value in pairs], strict=True)
+            yield _encode([table, [form.write_key(key) for key, _ in pairs], *columns])
     yield _encode(["end", [len(getattr(state, table)) for table in LASTING_TABLES]])
 
 
@@ -77,7 +77,7 @@ def _restore(blocks: tuple[bytes, ...]) -> Snapshot:
         form = FORMS[table]
         named = zip(form.columns, columns, strict=True)
         values = map(form.make, *(column if name == "credential" else shared(column) for name, column in named))
-        tables[table].update(zip(shared(keys), values, strict=True))
+        tables[table].update(zip(shared(list(map(form.read_key, keys))), values, strict=True))
     if _decode(blocks[-1]) != ["end", [len(content) for content in tables.values()]]:
         raise ValueError("rows are missing")
     lasting = dict(zip(LASTING_SCALARS, scalars, strict=True))

@@ -4,7 +4,8 @@ from time import monotonic
 
 from hubauth import __version__
 from hubauth.core.messages import Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour, Session, State, is_authority
+from hubauth.core.model import PARENT_NEIGHBOUR, Session, State, is_authority
+from hubauth.core.ordered import EMPTY
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
 from hubauth.shell.doorway import NeighbourStatus, Standing, Status
@@ -12,13 +13,14 @@ from hubauth.shell.doorway import NeighbourStatus, Standing, Status
 
 def is_owed(state: State, neighbour: int, revoke: Revoke) -> bool:
     """Whether a neighbour has not acknowledged a revoke."""
-    return revoke in state.neighbours.get(neighbour, Neighbour()).owed
+    return (neighbour, revoke) in state.owed
 
 
 def owed_to(state: State, neighbour: int) -> tuple[int, str]:
     """How many revokes a neighbour has not acknowledged, and the device of the oldest."""
-    owed = state.neighbours.get(neighbour, Neighbour()).owed
-    return len(owed), min(owed.items(), key=lambda item: item[1])[0].device_id if owed else ""
+    debts = state.index.debts
+    turns = debts.turns.get(neighbour, EMPTY)
+    return len(turns), debts.at[neighbour, next(iter(turns))].device_id if turns else ""
 
 
 def is_present(state: State, neighbour: int) -> bool:

@@ -202,10 +202,9 @@ class _Segment:
         """Where rows are only in the order in which somebody saw them, the last state is not known for certain."""
         task, state, policy = self.task, replay.state, replay.policy
         assert state is not None and policy is not None
-        owes = any(neighbour.owed for neighbour in state.neighbours.values())
         away = policy.has_parent and not state.parent_present
         waits = any(pending.purpose is not Purpose.REVOKE for pending in state.pending.values())
-        output.add(task, SETTLED, number=int(not (owes or away or waits or state.announcing)))
+        output.add(task, SETTLED, number=int(not (state.owed or away or waits or state.announcing)))
         for device_id, entry in state.whitelist.items():
             provisioned = int(device_id in policy.provisioned_by_device)
             proof = proof_of(entry.credential)

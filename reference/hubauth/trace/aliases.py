@@ -1,13 +1,15 @@
 """Names that a hub chose for itself, bound to those the core chose: MsgIDs of its own requests."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 
 from attrs import evolve, field, frozen
 from immutables import Map
 
 from hubauth.core.inputs import PARENT, Input, Link, Received, TimerFired
 from hubauth.core.messages import Action, Answer, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, State
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, State
+from hubauth.core.ordered import EMPTY
 from hubauth.core.outputs import Send
 from hubauth.core.transition import Change
 from hubauth.trace.compare import Difference, Visible, chooses_msg_id
@@ -32,7 +34,7 @@ class Aliases:
         """Where a kept state says what was sent before: its numbers are those that were seen."""
         numbers = {}
         for key, neighbour in state.neighbours.items():
-            sent = [neighbour.sent, *(number for number, _ in neighbour.owed.values())]
+            sent = [neighbour.sent, *_numbers_owed(state, key)]
             numbers[key] = Map({number: number for number in sent if number})
         return cls(numbers=Map(numbers))
 
@@ -95,10 +97,14 @@ class Aliases:
             return Difference("REV-15", f"MsgID {again}, as before", f"MsgID {seen}")
         if again is None and seen <= last:
             return Difference("REV-15", "an increasing number per neighbour", f"MsgID {seen} after {last}")
-        neighbour = state.neighbours.get(key)
-        owed = {number for number, _ in neighbour.owed.values()} if neighbour is not None else set()
+        owed = set(_numbers_owed(state, key))
         kept = {number: name for number, name in known.items() if number in owed or name == last}
         return evolve(self, numbers=self.numbers.set(key, Map({**kept, core: seen})))
+
+
+def _numbers_owed(state: State, key: int) -> Iterable[int]:
+    """What may come again with the number it had."""
+    return takewhile(lambda turn: turn < FIRST_PLACE, state.index.debts.turns.get(key, EMPTY))
 
 
 def bind_all(aliases: Aliases, expected: list[Visible], seen: list[Event], state: State) -> Aliases | Difference:

@@ -49,6 +49,7 @@ class PolicyForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     request_seconds: float = 5.0
     revoke_memory_seconds: float = 30.0
     announce_batch: Positive = 256
+    revoke_batch: Positive = 256
 
 
 _NAMES = PolicyForm.__struct_fields__

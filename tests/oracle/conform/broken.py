@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
+from immutables import Map
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.inputs import PARENT, Input, Received
@@ -27,7 +28,7 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from hubauth.core.model import Entry, Neighbour, State
+from hubauth.core.model import Entry, State
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
@@ -223,10 +224,21 @@ def _late_offline(policy: Policy, state: State, received: Received) -> Step:
 def _forgets_what_it_owes() -> Decide:
     def decide(policy: Policy, state: State, happened: Input) -> Step:
         done = step(policy, state, happened)
-        forgotten = {key: evolve(one, owed=Neighbour().owed) for key, one in done.state.neighbours.items()}
-        return with_state(done, policy, neighbours=done.state.neighbours.update(forgotten))
+        return with_state(done, policy, owed=Map())
 
     return decide
+
+
+def _successes_first() -> Decide:
+    def decide(policy: Policy, state: State, happened: Input) -> Step:
+        done = step(policy, state, happened)
+        return evolve(done, outputs=tuple(sorted(done.outputs, key=lambda output: not _is_success(output))))
+
+    return decide
+
+
+def _is_success(output: Output) -> bool:
+    return isinstance(output, Send) and getattr(output.frame.body, "reason", None) is Reason.OK
 
 
 def _acts_on_every_number(policy: Policy, state: State, received: Received) -> Step:
@@ -357,6 +369,8 @@ BROKEN: dict[str, Broken] = {
     "counts no hops": Broken("FRAME-8", rewriting(_without_counting)),
     "sends no fence": Broken("REV-13", dropping(AssistOffline)),
     "forgets what it owes": Broken("REV-14", _forgets_what_it_owes),
+    "owes no batches": Broken("REV-21", limits={"revoke_batch": 9}, also=frozenset({"FRAME-12", "REV-2"})),
+    "lets successes overtake": Broken("REV-22", _successes_first),
     "acts on old numbers": Broken("REV-15", instead(Revoke, _acts_on_every_number)),
     "short credentials": Broken("REG-4", spoil=_short),
     "decreasing node ids": Broken("REG-2", _skips_a_node),

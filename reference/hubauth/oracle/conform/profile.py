@@ -102,6 +102,7 @@ class LimitsTable(Table, frozen=True):
     payload: int = 64 * 1024
     opaque_payload: int = 1024 * 1024
     pending: int = 256
+    revoke_batch: Annotated[int, Meta(ge=1)] = 256
     request_seconds: Seconds = 5.0
 
 
@@ -191,6 +192,7 @@ class Profile(Table, frozen=True):
             answer_offline=choices.answer_offline,
             answer_mismatch=choices.answer_mismatch,
             pending_limit=self.limits.pending,
+            revoke_batch=self.limits.revoke_batch,
             request_seconds=self.limits.request_seconds,
         )
 

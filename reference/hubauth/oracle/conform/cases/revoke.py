@@ -5,6 +5,7 @@ from hubauth.core.messages import (
     Answer,
     AssistAuthenticate,
     AssistOffline,
+    AssistRegister,
     Authenticate,
     GetPerms,
     Grant,
@@ -159,6 +160,28 @@ def owes_nothing_more(world: World) -> None:
     """A revoke whose fence was answered is not sent again."""
     hub, admin = world.child_hub(), world.admin()
     admin.revoke(world.fresh_name())
+    hub.hang_up()
+    world.child_hub()
+
+
+@case("REV-21", needs=(*_HUBS, "admin"), depends_on=("REV-14/acknowledged",))
+def pays_in_batches(world: World) -> None:
+    """What a hub is owed comes in batches, the next when the fence behind the one before was answered."""
+    hub, admin = world.child_hub(), world.admin()
+    hub.hang_up()
+    for _ in range(world.subject.profile.limits.revoke_batch + 2):
+        admin.revoke(world.fresh_name())
+    world.again(hub).authenticate()
+
+
+@case("REV-22", needs=(*_HUBS, "admin", "root", "revoke_on_reregister"), depends_on=("REV-21",))
+def nothing_overtakes_the_revoke(world: World) -> None:
+    """A hub that registers a device hears of the revoke that waits for it before it has the new credential."""
+    hub, admin, device = world.child_hub(), world.admin(), world.registered()
+    hub.acknowledges = False
+    for _ in range(world.subject.profile.limits.revoke_batch + 1):
+        admin.revoke(world.fresh_name())
+    hub.say(AssistRegister(device.device_id))
     hub.hang_up()
     world.child_hub()
 

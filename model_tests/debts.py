@@ -1,0 +1,83 @@
+"""What a neighbouring hub is owed, on a napkin: three lists, and the numbers at which fences stand."""
+
+from typing import TypeAlias
+
+from attrs import Factory, define
+
+from hubauth.core.messages import Action
+
+Told: TypeAlias = tuple[str, str]
+"""(device, credential): two revokes that say the same are the same."""
+
+
+@define
+class Debts:
+    """Every method returns what the neighbour is sent."""
+
+    at_once: int
+    here: bool = False
+    known: bool = False
+    """Whether it was ever here: nothing is owed to a stranger."""
+    number: int = 0
+    before: dict[int, Told] = Factory(dict)
+    """Sent over an earlier link, and not again yet."""
+    flying: dict[int, Told] = Factory(dict)
+    queue: list[Told] = Factory(list)
+    fences: list[int] = Factory(list)
+    last_of_batch: int = 0
+
+    def arrives(self) -> list[Action]:
+        self.before, self.flying = {**self.flying, **self.before}, {}
+        self.fences, self.last_of_batch = [], 0
+        self.here = self.known = True
+        return self._batch()
+
+    def leaves(self) -> None:
+        self.here = False
+
+    def revoked(self, device: str, credential: str) -> list[Action]:
+        told = (device, credential)
+        if not self.known or told in self.queue:
+            return []
+        for sent in (self.before, self.flying):
+            for number in [number for number, other in sent.items() if other == told]:
+                del sent[number]
+        if self.here and not self.before and not self.queue and len(self.flying) < self.at_once:
+            return self._send([], [told])
+        self.queue.append(told)
+        return []
+
+    def hears_of(self, device: str) -> list[Action]:
+        """The neighbour is about to be asked about a device, or to be told its credential."""
+        mine = [told for told in self.queue if told[0] == device]
+        if not self.here or not (mine or any(told[0] == device for told in self.before.values())):
+            return []
+        return self._send(sorted(self.before), mine)
+
+    def answers_fence(self) -> list[Action]:
+        upto = self.fences.pop(0)
+        self.flying = {number: told for number, told in self.flying.items() if number > upto}
+        return self._batch() if upto >= self.last_of_batch else []
+
+    def refuses_fence(self) -> None:
+        self.fences.pop(0)
+
+    def _batch(self) -> list[Action]:
+        again = sorted(self.before)[: self.at_once]
+        fresh = self.queue[: self.at_once - len(again)]
+        sends = self._send(again, fresh)
+        self.last_of_batch = max(self.flying) if sends else 0
+        return sends
+
+    def _send(self, again: list[int], fresh: list[Told]) -> list[Action]:
+        for number in again:
+            self.flying[number] = self.before.pop(number)
+        for told in fresh:
+            self.number += 1
+            self.flying[self.number] = told
+            if told in self.queue:
+                self.queue.remove(told)
+        count = len(again) + len(fresh)
+        if count:
+            self.fences.append(self.number if fresh else again[-1])
+        return [Action.REVOKE] * count + [Action.ASSIST_OFFLINE] * bool(count)
