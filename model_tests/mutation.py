@@ -20,6 +20,7 @@ MODULES = (
     "step",
     "register",
     "authenticate",
+    "search",
     "presence",
     "offline",
     "revoke",

@@ -58,6 +58,17 @@ def _three_levels(options: dict[str, Any]) -> Network:
     )
 
 
+def _two_below_the_middle(options: dict[str, Any]) -> Network:
+    return tree.build(
+        {
+            "root": (None, root_hub((verified(2), listed(3), listed(4), _ADMIN), **options)),
+            "mid": ("root", child_hub(2, (verified(3), verified(4)), **options)),
+            "A": ("mid", child_hub(3, **options)),
+            "B": ("mid", child_hub(4, **options)),
+        }
+    )
+
+
 def _authority_at_a_leaf(options: dict[str, Any]) -> Network:
     options = {**options, "authority": 2}
     return tree.build(
@@ -84,6 +95,7 @@ def _authority_in_the_middle(options: dict[str, Any]) -> Network:
 SHAPES = (
     Shape("two levels", "root", _two_levels),
     Shape("three levels", "root", _three_levels),
+    Shape("two below the middle", "root", _two_below_the_middle),
     Shape("authority at a leaf", "A", _authority_at_a_leaf),
     Shape("authority in the middle", "mid", _authority_in_the_middle),
 )

@@ -19,6 +19,7 @@ CONSTANTS
     Uses,               \* <<socket, hub, device>> that may occur
     Online,             \* <<socket, hub, device>>, registered one after the other before the behaviour starts
     FirstNode,          \* where allocation begins
+    AfterRevoke,        \* whether a device is registered again only after a revoke, and registrations are confirmed
     TrackHubs,          \* whether directories list the hubs themselves, too
     Registers, Authentications, Offlines, SocketDrops, HubDrops, Restarts, Revokes, Timeouts,  \* how often
     DropAt,             \* hubs whose link to the parent may drop
@@ -60,6 +61,7 @@ Idle == [dev |-> "", node |-> 0]            \* connected, without a session: LIN
 NoEntry == [node |-> 0, cred |-> 0]
 NoRoute == [dev |-> "", via |-> 0, on |-> FALSE]
 Nowhere == [hub |-> "", cred |-> 0]
+Unregistered == [node |-> 0, revoked |-> FALSE, confirmed |-> TRUE]
 
 NoDebts == [
     sent |-> 0, handled |-> 0,      \* the last numbers used towards a neighbour, and handled from it
@@ -71,10 +73,11 @@ NoDebts == [
 BlankHub(h) == [
     present   |-> FALSE,                                    \* the parent has admitted this hub
     links     |-> [p \in LinksOf(h) |-> Closed],            \* sessions
-    reg       |-> [d \in Devices |-> [node |-> 0]],         \* the registry
+    reg       |-> [d \in Devices |-> Unregistered],         \* the registry
     next      |-> FirstNode,                                \* the lowest node id never given out
     wl        |-> [d \in Devices |-> NoEntry],              \* the whitelist
     dir       |-> [n \in Nodes |-> NoRoute],                \* the directory
+    home      |-> [d \in Devices |-> 0],                    \* the child hub that was last told of a registration
     pend      |-> <<>>,                                     \* requests asked of others, oldest first
     fences    |-> {},                                       \* <<link, number>> not answered yet
     dismissed |-> {},                                       \* <<link, node>>: orders to go, not answered yet
@@ -179,7 +182,7 @@ Welcome(t, key) ==
 
 \* FRAME-12, FRAME-14: answer whoever waits for a pending request, if it is still there.
 Settle(t, q, code, node, cred) ==
-    IF q.asker # "up" /\ t.s.links[q.asker] = Closed THEN t
+    IF q.asker = "" \/ (q.asker # "up" /\ t.s.links[q.asker] = Closed) THEN t
     ELSE Emit(IF code # "ok" \/ Bug = "AnswersOvertake" THEN t ELSE SendFirst(t, q.asker, q.dev), q.asker,
               [t |-> IF q.kind \in {"reg", "relayReg"} THEN "regAns" ELSE "authAns",
                op |-> q.op, code |-> code, dev |-> q.dev, node |-> node, cred |-> cred])
@@ -192,7 +195,50 @@ Ask(t, m, q) ==
     IN [Emit(told, q.asked, m) EXCEPT !.s.pend = Append(@, q)]
 
 Query(kind, op, asked_, asker, dev, cred) ==
-    [kind |-> kind, op |-> op, asked |-> asked_, asker |-> asker, dev |-> dev, cred |-> cred]
+    [kind |-> kind, op |-> op, asked |-> asked_, asker |-> asker, dev |-> dev, cred |-> cred,
+     climbs |-> FALSE, missed |-> FALSE]   \* searches: the parent is next; a hub could not be asked
+
+---------------------------------------------------------------------------
+\* search.py
+
+SearchFrame(q, cred) == [t |-> "auth", op |-> q.op, dev |-> q.dev, cred |-> cred]
+
+\* AUTH-9, AUTH-10: the parent is asked, or nobody is left.
+Climb(t, q, cred) ==
+    IF q.asker = "up" \/ t.h = Root THEN Refuse(t, q, IF q.missed THEN "away" ELSE "no")
+    ELSE IF ~t.s.present THEN Refuse(t, q, "away")
+    ELSE Ask(t, SearchFrame(q, cred), [q EXCEPT !.asked = "up"])
+
+\* AUTH-20: the child hub it is online through, else its home, else where it was last seen.
+LikelyChild(s, dev) ==
+    LET seen == {n \in Nodes : s.dir[n].dev = dev}
+        n == CHOOSE n \in seen : TRUE
+        via == IF seen # {} /\ s.dir[n].via # n THEN s.dir[n].via ELSE 0
+        online == via # 0 /\ s.dir[n].on
+    IN [hub |-> IF online \/ s.home[dev] = 0 THEN via ELSE s.home[dev], online |-> online]
+
+\* AUTH-5, AUTH-20, AUTH-22: somebody without an entry searches, on behalf of a device or of another hub.
+Search(t, q, cred) ==
+    LET child == LikelyChild(t.s, q.dev)
+        link == IF child.hub = 0 THEN "" ELSE PortOfNode(t.s, child.hub)
+        climbs == ~child.online /\ q.asker # "up" /\ t.h # Root /\ Bug # "OneLeg"
+        kept == IF climbs \/ q.kind = "auth" \/ Bug = "RelayKeepsCredential" THEN cred ELSE 0
+    IN IF child.hub = 0 \/ link = q.asker THEN Climb(t, q, cred)
+       ELSE IF link = "" THEN (IF Bug = "OneLeg" THEN Refuse(t, q, "away") ELSE Climb(t, [q EXCEPT !.missed = TRUE], cred))
+       ELSE Ask(t, SearchFrame(q, cred), [q EXCEPT !.asked = link, !.climbs = climbs, !.cred = kept])
+
+\* AUTH-21: the child hub that was asked has not settled it.
+GoOn(t, q, code) ==
+    Climb(t, [q EXCEPT !.climbs = FALSE, !.missed = @ \/ code # "no", !.cred = IF q.kind = "auth" THEN @ ELSE 0], q.cred)
+
+\* A search has failed, for good or so far.
+SearchFails(t, q, code) ==
+    IF q.climbs THEN GoOn(t, q, code) ELSE Refuse(t, q, IF q.missed /\ code = "no" THEN "away" ELSE code)
+
+\* REG-15: a child hub is told of the success of a registration.
+RememberHome(t, link, dev) ==
+    IF link = "up" \/ t.s.links[link].node = 0 \/ Bug = "NoHomes" THEN t
+    ELSE [t EXCEPT !.s.home[dev] = t.s.links[link].node]
 
 ---------------------------------------------------------------------------
 \* presence.py and offline.py
@@ -217,7 +263,7 @@ FailAsked(t, link) ==
                           !.s.nb[NeighbourAt(link)].written = 0, !.s.nb[NeighbourAt(link)].batch = 0]
     IN IF Bug = "LossUnanswered" THEN [rest EXCEPT !.s.pend = t.s.pend]
        ELSE IF Bug = "PendingForgotten" THEN rest
-       ELSE Fold(LAMBDA u, q : Refuse(u, q, "away"), rest, lost)
+       ELSE Fold(LAMBDA u, q : SearchFails(u, q, "away"), rest, lost)
 
 \* OFF-8: everything behind a lost child hub is offline.
 LoseHub(t, link) ==
@@ -267,7 +313,9 @@ OnAnnouncement(t, link, m) ==
         own == PortOfNode(t.s, m.node)
         alone == IF own # "" THEN Displace(t, own) ELSE t
         known == IF m.dev \in Devices THEN t.s.reg[m.dev].node ELSE 0
-        passed == Announce(PointAt(alone, m.node, m.dev, sender), m.node)
+        heard == IF Bug = "AnnouncementConfirms" /\ m.dev \in Devices /\ known = m.node
+                 THEN [alone EXCEPT !.s.reg[m.dev].confirmed = TRUE] ELSE alone
+        passed == Announce(PointAt(heard, m.node, m.dev, sender), m.node)
     IN IF known \notin {0, m.node} \/ m.node \in {NodeOf[t.h], sender} THEN t
        ELSE IF <<link, m.node>> \in t.s.dismissed /\ Bug # "OldAnnouncements" THEN t
        ELSE IF Bug = "AnnouncementsAnswered"
@@ -301,7 +349,7 @@ AnnounceAll(t) ==
 
 \* REV-11: an answer sent just before the revoke must not let the device back in.
 CancelAuthentications(t, m) ==
-    LET doomed(q) == q.kind = "auth" /\ q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
+    LET doomed(q) == q.kind \in {"auth", "confirm"} /\ q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
         refused == Fold(LAMBDA u, q : Refuse(u, q, "no"), t, SelectSeq(t.s.pend, doomed))
     IN CASE Bug = "RevokeCancelsNothing" -> t
          [] Bug = "CancelKeepsPending" -> refused
@@ -309,10 +357,13 @@ CancelAuthentications(t, m) ==
 
 \* REV-5, REV-6, REV-7, REV-8, REV-9, REV-12
 RevokeHere(t, m, registering) ==
-    LET c == CancelAuthentications(t, m)
-        entry == c.s.wl[m.dev]
+    LET entry == t.s.wl[m.dev]
         agrees == /\ entry.node # 0 /\ m.node \in {0, entry.node}
                   /\ m.cred \in {0, entry.cred} \/ Bug = "OneRevokesAll"
+        known == t.s.reg[m.dev].node
+        noted == AfterRevoke /\ known # 0 /\ (agrees \/ (m.cred = 0 /\ m.node \in {0, known}))
+        cancelled == CancelAuthentications(t, m)
+        c == IF noted THEN [cancelled EXCEPT !.s.reg[m.dev].revoked = TRUE] ELSE cancelled
         deleted == [c EXCEPT !.s.wl[m.dev] = NoEntry,
                              \* What a registration's revoke, or one that names a credential, may kill was settled when
                              \* it was issued. An operator's revoke of everything means what it finds on its way.
@@ -324,7 +375,7 @@ RevokeHere(t, m, registering) ==
                 ELSE IF link = "" \/ Bug = "RevokeKeepsSession" THEN deleted
                 ELSE IF link = registering \/ awaited THEN ended
                 ELSE CloseLink(ended, link)
-    IN IF Bug = "RevokeUnregisters" THEN [kept EXCEPT !.s.reg[m.dev] = [node |-> 0]] ELSE kept
+    IN IF Bug = "RevokeUnregisters" THEN [kept EXCEPT !.s.reg[m.dev] = Unregistered] ELSE kept
 
 \* REV-2, REV-13, REV-14, REV-15: to every neighbouring hub but the sender, now or when it returns.
 PassRevokeOn(t, m, sender) ==
@@ -349,22 +400,6 @@ Admit(t, q, node, cred) ==
     LET stored == [t EXCEPT !.s.wl[q.dev] = [node |-> node, cred |-> cred], !.bound = <<q.dev, cred>>]
     IN Settle(Bind(stored, q.asker, q.dev, node), q, "ok", node, cred)
 
-\* AUTH-8, AUTH-9, AUTH-10: whom to ask about a device, or why nobody.
-SearchHop(s, h, dev, from) ==
-    LET seen == {n \in Nodes : s.dir[n].dev = dev}
-        n == CHOOSE n \in seen : TRUE
-        via == s.dir[n].via
-        link == PortOfNode(s, via)
-    IN IF seen # {} /\ via # n /\ (link = "" \/ link # from) THEN (IF link = "" THEN "away" ELSE link)
-       ELSE IF from = "up" \/ h = Root THEN "no"
-       ELSE IF s.present THEN "up" ELSE "away"
-
-\* AUTH-5, AUTH-7: somebody without an entry searches, on behalf of a device or of another hub.
-Search(t, q, cred) ==
-    LET hop == SearchHop(t.s, t.h, q.dev, q.asker)
-    IN IF hop \in {"no", "away"} THEN Refuse(t, q, hop)
-       ELSE Ask(t, [t |-> "auth", op |-> q.op, dev |-> q.dev, cred |-> cred], [q EXCEPT !.asked = hop])
-
 \* AUTH-1, AUTH-2, AUTH-18: a device presents itself.
 OnAuthenticate(t, link, op, dev, cred) ==
     LET entry == t.s.wl[dev]
@@ -376,7 +411,7 @@ OnAuthenticate(t, link, op, dev, cred) ==
 \* AUTH-7, REG-8: another hub searches; what is relayed leaves no credential behind.
 OnAssistAuthenticate(t, link, m) ==
     LET entry == t.s.wl[m.dev]
-        q == Query("relayAuth", m.op, "", link, m.dev, IF Bug = "RelayKeepsCredential" THEN m.cred ELSE 0)
+        q == Query("relayAuth", m.op, "", link, m.dev, 0)
     IN IF entry.node = 0 THEN Search(t, q, m.cred)
        ELSE IF entry.cred = m.cred THEN Settle(t, q, "ok", entry.node, entry.cred)
        ELSE Refuse(t, q, "no")
@@ -394,31 +429,42 @@ AuthorityHop(s, h, from) ==
 \* AUTHY-3, AUTHY-4
 Allocates(t, relayed) == t.h = Authority \/ (Bug = "AskedHubAllocates" /\ relayed)
 
-\* REG-1, REG-2, REG-9, REG-10: a node id and, for a device that had one, first the end of all its credentials.
-Issue(t, dev, registering) ==
+\* REG-11
+IsProtected(t, dev) ==
+    LET reg == t.s.reg[dev] IN AfterRevoke /\ reg.node # 0 /\ reg.confirmed /\ ~reg.revoked
+
+\* REG-1, REG-2, REG-9, REG-10, REG-16: a node id and, for a device that had one, first the end of all its credentials.
+Issue(t, dev, registering, relayed) ==
     LET known == t.s.reg[dev].node
         again == Bug = "RenewAllocates"
+        node == IF known = 0 \/ again THEN t.s.next ELSE known
+        reg == [node |-> node, revoked |-> FALSE, confirmed |-> ~(AfterRevoke /\ relayed) \/ Bug = "UnconfirmedKept"]
         bound == [t EXCEPT !.issued = dev, !.renewed = known # 0,
                            !.s.next = IF known = 0 \/ again THEN @ + 1 ELSE @,
-                           !.s.reg[dev] = IF Bug = "RegistryKeepsCredential" THEN [node |-> t.s.next, cred |-> t.fresh]
-                                          ELSE [node |-> IF known = 0 \/ again THEN t.s.next ELSE known]]
+                           !.s.reg[dev] = IF Bug = "RegistryKeepsCredential" THEN reg @@ [cred |-> t.fresh] ELSE reg]
         m == [dev |-> dev, node |-> known, cred |-> 0]
     IN IF known = 0 \/ Bug = "NoRevokeOnRenewal" THEN bound
-       ELSE PassRevokeOn(RevokeHere(bound, m, registering), m, "")
+       ELSE [PassRevokeOn(RevokeHere(bound, m, registering), m, "") EXCEPT !.s.reg[dev] = bound.s.reg[dev]]
+
+\* REG-16: behind the answer, whoever has the credential now is asked to say so.
+AskToConfirm(t, link, op, dev) ==
+    IF t.s.reg[dev].confirmed \/ Bug = "AnnouncementConfirms" THEN t
+    ELSE Ask(t, [t |-> "auth", op |-> op, dev |-> dev, cred |-> t.fresh], Query("confirm", op, link, "", dev, 0))
 
 \* AUTHY-4, REG-5, REG-7, REG-8, REG-13: for a device of this hub (kind "reg") or of another (kind "relayReg").
 OnRegister(t, link, kind, op, dev) ==
     LET q == Query(kind, op, "", link, dev, 0)
         way == AuthorityHop(t.s, t.h, link)
-        issued == Issue(t, dev, link)
+        issued == Issue(t, dev, link, kind = "relayReg")
         node == issued.s.reg[dev].node
         caught == IF Bug = "AuthorityKeepsEntry"
                   THEN [issued EXCEPT !.s.wl[dev] = [node |-> node, cred |-> t.fresh]] ELSE issued
         early == Settle(t, q, "ok", node, t.fresh)
     IN IF Allocates(t, kind = "relayReg")
-       THEN IF kind = "reg" THEN Admit(issued, q, node, t.fresh)
-            ELSE IF Bug = "AnswerBeforeRevoke" THEN Issue(early, dev, link)
-            ELSE Settle(caught, q, "ok", node, t.fresh)
+       THEN IF IsProtected(t, dev) THEN Refuse(t, q, "no")
+            ELSE IF kind = "reg" THEN Admit(issued, q, node, t.fresh)
+            ELSE IF Bug = "AnswerBeforeRevoke" THEN Issue(early, dev, link, TRUE)
+            ELSE AskToConfirm(Settle(RememberHome(caught, link, dev), q, "ok", node, t.fresh), link, op, dev)
        ELSE IF way = "" THEN Refuse(t, q, "away")
        ELSE Ask(t, [t |-> "reg", op |-> op, dev |-> dev], [q EXCEPT !.asked = way])
 
@@ -430,11 +476,13 @@ OnAnswer(t, link, m) ==
         q == found[1]
         taken == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : ~match(x))]
     IN IF found = <<>> THEN t
-       ELSE IF m.code # "ok" THEN Refuse(taken, q, m.code)
-       ELSE CASE q.kind = "reg" -> Admit(taken, q, m.node, m.cred)
+       ELSE IF m.code # "ok" THEN SearchFails(taken, q, m.code)
+       ELSE CASE q.kind = "confirm" -> [taken EXCEPT !.s.reg[q.dev].confirmed = TRUE]  \* REG-17
+              [] q.kind = "reg" -> Admit(taken, q, m.node, m.cred)
               [] q.kind = "auth" -> Admit(taken, q, m.node, q.cred)
               [] Bug = "RelayCaches" -> Settle([taken EXCEPT !.s.wl[q.dev] = [node |-> m.node, cred |-> m.cred]],
                                                q, "ok", m.node, m.cred)
+              [] q.kind = "relayReg" -> Settle(RememberHome(taken, q.asker, q.dev), q, "ok", m.node, m.cred)
               [] OTHER -> Settle(taken, q, "ok", m.node, m.cred)
 
 ---------------------------------------------------------------------------
@@ -728,16 +776,17 @@ NodeIdsNeverReused == [][
             LET old == hub[h].reg[d].node  new == hub'[h].reg[d].node
             IN IF old # 0 THEN new = old ELSE new = 0 \/ new >= hub[h].next]_vars
 
-\* An entry appears or changes only where the device has just been bound; relays remember no credential.
+\* An entry appears or changes only where the device has just been bound; relays remember no credential, but for what
+\* they may have to present to the parent, too.
 CredentialsNeverCachedUpstream == [][
     \A h \in Hubs :
         /\ \A d \in Devices :
             LET new == hub'[h].wl[d]
             IN new # hub[h].wl[d] /\ new # NoEntry => \E p \in Sockets : hub'[h].links[p].dev = d
         /\ \A i \in 1 .. Len(hub'[h].pend) :
-            LET q == hub'[h].pend[i] IN q.kind \in {"relayReg", "relayAuth"} => q.cred = 0]_vars
+            LET q == hub'[h].pend[i] IN q.kind \in {"relayReg", "relayAuth"} => q.cred = 0 \/ q.climbs]_vars
 
-RegistryHoldsNoCredential == \A h \in Hubs, d \in Devices : DOMAIN hub[h].reg[d] = {"node"}
+RegistryHoldsNoCredential == \A h \in Hubs, d \in Devices : DOMAIN hub[h].reg[d] = DOMAIN Unregistered
 
 SessionImpliesWhitelist ==
     \A h \in Hubs, p \in Sockets :
@@ -796,6 +845,22 @@ NoLockOut ==
     Settled => \A d \in Devices :
         LET last == admitted[d]
         IN last.hub # "" /\ last.cred \notin revoked => hub[last.hub].wl[d].cred = last.cred
+
+\* What would happen if a device came to a hub with this credential and everything were delivered.
+IsAdmitted(h, d, cred) ==
+    LET p == CHOOSE p \in Sockets : TRUE
+        tried == Drain(Authenticate(Now, p, h, d, cred, 0))
+    IN \E i \in 1 .. Len(tried.log) :
+        LET o == tried.log[i] IN o.from = h /\ o.to = p /\ o.m.t = "authAns" /\ o.m.code = "ok"
+
+Live(d) == {hub[h].wl[d].cred : h \in Hubs} \ {0}
+
+AdmittedAnywhere == Settled => \A d \in Devices : \A cred \in Live(d) : \A h \in Hubs : IsAdmitted(h, d, cred)
+
+\* A device has a credential that some hub knows, or may register. Not claimed where credentials are revoked by name.
+NobodyShutOut ==
+    Settled => \A d \in Devices :
+        IsProtected([s |-> hub[Authority]], d) => \E h \in Hubs : hub[h].wl[d].cred \in got[d]
 
 \* Nothing is left over: no request unanswered, no order or revoke unacknowledged.
 NothingLeftBehind ==

@@ -18,6 +18,9 @@ ThreeParents == [h \in {"mid", "A", "B"} |-> IF h = "A" THEN "mid" ELSE "root"]
 ThreeNodes == [h \in {"root", "mid", "A", "B"} |->
                 CASE h = "root" -> 1 [] h = "mid" -> 2 [] h = "A" -> 3 [] h = "B" -> 4]
 
+\* root - mid - A, mid - B; with the nodes of the tree before
+ForkParents == [h \in {"mid", "A", "B"} |-> IF h = "mid" THEN "root" ELSE "mid"]
+
 \* root - mid - A
 ChainParents == [h \in {"mid", "A"} |-> IF h = "A" THEN "mid" ELSE "root"]
 ChainNodes == [h \in {"root", "mid", "A"} |-> CASE h = "root" -> 1 [] h = "mid" -> 2 [] h = "A" -> 3]
@@ -35,6 +38,9 @@ HomeAndAway == {<<"p", "A", d>> : d \in Devices} \cup {<<"q", h, d>> : h \in Hub
 
 \* Two hubs, one socket each.
 AtAAndB == {<<"p", "A", d>> : d \in Devices} \cup {<<"q", "B", d>> : d \in Devices}
+
+\* The first socket stays where it is online, the second is used at the root and B.
+AtRootAndB == {<<"q", h, d>> : h \in {"root", "B"}, d \in Devices}
 
 \* One socket per device.
 OwnSocket == {<<"p", h, "d">> : h \in Hubs} \cup {<<"q", h, "e">> : h \in Hubs}

@@ -19,13 +19,13 @@ from hubauth.core.messages import (
     Reason,
     Revoke,
 )
-from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Pending, Purpose, State
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Pending, Purpose, Registration, State
 from hubauth.network.tree import Connection, Item, Mark, Network, credential
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers
 from model_tests.equivalence.values import Value, function, record
 
-CODES = {Reason.OK: "ok", Reason.NOT_ADMITTED: "no", Reason.UNREACHABLE: "away"}
-KINDS = {Purpose.REGISTER: "reg", Purpose.AUTHENTICATE: "auth"}
+CODES = {Reason.OK: "ok", Reason.NOT_ADMITTED: "no", Reason.PROTECTED: "no", Reason.UNREACHABLE: "away"}
+KINDS = {Purpose.REGISTER: "reg", Purpose.AUTHENTICATE: "auth", Purpose.CONFIRM: "confirm"}
 CLOSED = record(dev="closed", node=0)
 IDLE = record(dev="", node=0)
 NO_ROUTE = record(dev="", via=0, on=False)
@@ -49,6 +49,7 @@ class Shape:
     nodes: tuple[int, ...]
     """What directories list."""
     track_hubs: bool
+    after_revoke: bool
 
     def ports(self, name: str) -> list[str]:
         """The ends of connections that a hub may see."""
@@ -72,6 +73,7 @@ def read_shape(constants: dict[str, Value]) -> Shape:
         first_node=as_number(constants["FirstNode"]),
         nodes=as_numbers(constants["Nodes"]),
         track_hubs=constants["TrackHubs"] is True,
+        after_revoke=constants["AfterRevoke"] is True,
     )
 
 
@@ -132,10 +134,11 @@ def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
     return record(
         present=state.parent_present,
         links=function({port: _link(state, link_of.get(port)) for port in shape.ports(name)}),
-        reg=function({device: record(node=_node(state, device)) for device in shape.devices}),
+        reg=function({device: _registration(shape, state, device) for device in shape.devices}),
         next=max(state.next_node_id, shape.first_node),
         wl=function({device: _entry(state, device) for device in shape.devices}),
         dir=function({node_id: _route(state, node_id) for node_id in shape.nodes}),
+        home=function({device: state.homes.get(device, 0) for device in shape.devices}),
         pend=tuple(queries),
         fences=frozenset(fences),
         dismissed=frozenset(dismissed),
@@ -155,8 +158,9 @@ def _link(state: State, link: Link | None) -> Value:
     return IDLE if session is None else record(dev=session.device_id, node=session.node_id)
 
 
-def _node(state: State, device: str) -> int:
-    return state.registry[device].node_id if device in state.registry else 0
+def _registration(shape: Shape, state: State, device: str) -> Value:
+    known = state.registry.get(device, Registration(0))
+    return record(node=known.node_id, revoked=known.revoked and shape.after_revoke, confirmed=known.confirmed)
 
 
 def _entry(state: State, device: str) -> Value:
@@ -175,9 +179,11 @@ def _query(ports: Ports, pending: Pending) -> Value:
         kind=relayed if pending.purpose is Purpose.RELAY else KINDS[pending.purpose],
         op=pending.trace_id,
         asked=_port(ports, pending.asked),
-        asker=_port(ports, pending.asker),
+        asker="" if pending.asker is None else _port(ports, pending.asker),
         dev=pending.device_id,
         cred=number_of(pending.credential),
+        climbs=pending.climbs,
+        missed=pending.missed,
     )
 
 

@@ -8,7 +8,7 @@ from immutables import Map
 from hubauth.core.inputs import OperatorRevoke
 from hubauth.core.messages import Action, Answer, Authenticate, Frame, Offline, Reason, Register, Revoke
 from hubauth.core.model import Purpose
-from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.core.policy import Dialect, Policy, Provisioned, Reregister
 from hubauth.network import tree
 from hubauth.network.history import History
 from hubauth.network.tree import Network, Way
@@ -21,6 +21,7 @@ CONSTANTS = (
     *("Root", "ParentOf", "NodeOf", "Authority", "Owner", "Devices", "Sockets", "Uses", "Online", "FirstNode"),
     *(
         "Nodes",
+        "AfterRevoke",
         "TrackHubs",
         "Registers",
         "Authentications",
@@ -51,7 +52,7 @@ _BUDGETS = {
     "rev": "Revokes",
     "late": "Timeouts",
 }
-_REQUESTS = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.RELAY)
+_REQUESTS = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.RELAY, Purpose.CONFIRM)
 
 
 @frozen
@@ -123,6 +124,7 @@ class TreeMachine:
                     authority=0 if authority == shape.root else shape.node_of[authority],
                     dialect=Dialect.LOGIN,
                     first_node_id=shape.first_node,
+                    reregister=Reregister.AFTER_REVOKE if shape.after_revoke else Reregister.OPEN,
                     role_perms=Map({"hub": ("auth.assist",)}),
                     revoke_batch=as_number(self._constants["Batch"]),
                     provisioned=tuple(

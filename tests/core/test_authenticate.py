@@ -152,7 +152,7 @@ def test_a_search_follows_the_directory_online_or_not() -> None:
     hub.up(2)
     done = hub.receive(2, Authenticate("d", key("d")))
     assert sent(done)[0].link == 1 and sent(done)[0].frame.target == HUB_A
-    assert "AUTH-8" in done.rules and "AUTH-9" not in done.rules
+    assert "AUTH-20" in done.rules and "AUTH-9" not in done.rules
     hub.down(1)
     hub.provisioned(3, "hub-a")
     assert not hub.is_online(30)
@@ -160,10 +160,10 @@ def test_a_search_follows_the_directory_online_or_not() -> None:
     assert sent(done)[0].link == 3
 
 
-def test_a_next_hop_that_is_known_but_down_is_unreachable() -> None:
-    hub = mid()
+def test_where_the_child_hub_is_down_and_there_is_no_parent_a_device_may_ask_again_later() -> None:
+    hub = root()
     hub.provisioned(1, "hub-a")
-    hub.found_below("d", 30, 1)
+    hub.receive(1, AssistRegister("d"))
     hub.down(1)
     hub.up(2)
     done = hub.receive(2, Authenticate("d", key("d")))
@@ -178,7 +178,7 @@ def test_a_device_that_was_here_itself_and_was_revoked_is_searched_upwards() -> 
     hub.up(2)
     done = hub.receive(2, Authenticate("d", key("d")))
     assert [send.link for send in sent(done)] == [PARENT]
-    assert "AUTH-9" in done.rules and "AUTH-8" not in done.rules
+    assert "AUTH-9" in done.rules and "AUTH-20" not in done.rules
 
 
 def test_on_success_the_asking_hub_stores_what_the_device_presented() -> None:
@@ -352,7 +352,8 @@ def test_with_credentials_a_registration_alone_proves_nothing() -> None:
     hub.provisioned(1, "hub-a")
     hub.receive(1, AssistRegister("d"))
     hub.up(2)
-    done = hub.receive(2, Authenticate("d", issued(2)))
+    hub.receive(2, Authenticate("d", issued(2)))
+    done = hub.answered(1, Answer(Action.ASSIST_AUTHENTICATE, Reason.NOT_ADMITTED, "d"))
     assert sent(done) == [reply(2, refused(Reason.NOT_ADMITTED), hub)]
 
 

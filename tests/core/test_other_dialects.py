@@ -76,7 +76,7 @@ def test_a_login_is_searched_for_along_the_directory_and_admitted() -> None:
     msg_id = hub.next_id
     done = hub.receive(2, AssistAuthenticate("d"))
     assert sent(done) == [question(1, AssistAuthenticate("d"), hub, msg_id, target=HUB_A)]
-    assert "AUTH-8" in done.rules
+    assert "AUTH-20" in done.rules
     hub.answered(1, Answer(None, Reason.OK, "d", 30))
     assert hub.state.directory[30].via == HUB_B
     hub.up(3)

@@ -105,6 +105,7 @@ def test_what_a_pending_request_is_looked_up_by() -> None:
     assert {purpose: subject for purpose, subject in subjects.items() if subject is not None} == {
         Purpose.AUTHENTICATE: "d",
         Purpose.QUERY: "d",
+        Purpose.CONFIRM: "d",
         Purpose.PERMS: 3,
         Purpose.HELD: 3,
         Purpose.REVOKE: (3, "d"),

@@ -58,6 +58,7 @@ def test_purposes_and_kinds_of_notes() -> None:
         "self_authenticate",
         "dismiss",
         "revoke",
+        "confirm",
         "fence",
     ]
     assert [kind.value for kind in NoteKind] == [

@@ -4,7 +4,7 @@ from attrs import evolve
 
 from hubauth.core.inputs import OperatorRevoke, TimerFired
 from hubauth.core.messages import Answer, Authenticate, Frame, GetPerms, Reason, Register, Revoke
-from hubauth.core.policy import Dialect
+from hubauth.core.policy import Dialect, Reregister
 from hubauth.network import tree
 from hubauth.network.tree import Way
 from tests.network.harness import FIRST_NODE, Story, three_level_story
@@ -131,6 +131,35 @@ def test_a_repeated_registration_keeps_the_node_and_ends_the_old_credential() ->
     assert second.credential != first.credential
     assert story.authenticate("sensor", "A", first.credential).reason is Reason.NOT_ADMITTED
     assert story.authenticate("sensor", "A", second.credential).reason is Reason.OK
+
+
+def test_a_device_is_admitted_anywhere_whatever_it_registered_at_before() -> None:
+    hubs = ("root", "mid", "A", "B")
+    for first in hubs:
+        for second in hubs:
+            story = three_level_story()
+            story.register("sensor", first)
+            credential = story.register("sensor", second).credential
+            for third in hubs:
+                assert story.authenticate("sensor", third, credential).reason is Reason.OK, (first, second, third)
+
+
+def test_a_registration_whose_answer_was_lost_may_be_made_again() -> None:
+    story = three_level_story(reregister=Reregister.AFTER_REVOKE)
+    number = story.connect("sensor", "A")
+    story.say(number, Register("sensor"))
+    story.deliver(number, Way.UP)
+    story.deliver(story.connection("A"), Way.UP)
+    story.deliver(story.connection("mid"), Way.UP)
+    assert "sensor" in story.state("root").registry
+    story.drop("mid")
+    assert story.heard("sensor").reason is Reason.UNREACHABLE
+    story.hubs_join("mid")
+    answer = story.register("sensor", "A")
+    assert answer.reason is Reason.OK
+    assert story.state("root").registry["sensor"].confirmed
+    assert story.register("sensor", "B").reason is Reason.PROTECTED, "only its owner has the credential now"
+    assert story.authenticate("sensor", "B", answer.credential).reason is Reason.OK
 
 
 def test_permissions_are_found_at_the_authority_and_cached_on_the_way() -> None:

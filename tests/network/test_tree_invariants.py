@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 from attrs import evolve, frozen
 
-from hubauth.core import authenticate, authority, offline, owed, perms, presence, register, revoke
+from hubauth.core import authenticate, authority, offline, owed, perms, presence, register, revoke, search
 from hubauth.core.inputs import PARENT, Link, OperatorInvalidate, OperatorRevoke, Received
 from hubauth.core.messages import (
     Answer,
@@ -25,8 +25,8 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import Entry, Neighbour, Pending, Registration, Route, Session
-from hubauth.core.policy import Dialect
-from hubauth.core.talk import answer_to
+from hubauth.core.policy import Dialect, Reregister
+from hubauth.core.talk import answer_to, settle
 from hubauth.core.transition import Transition
 from hubauth.network import tree
 from hubauth.network.invariants import ALWAYS, SETTLED, check, is_settled
@@ -183,6 +183,36 @@ def revoke_comes_again(story: Watched) -> None:
     story.hubs_join("B")
 
 
+def registers_on_the_way(story: Watched) -> None:
+    story.register("sensor", "A")
+    story.register("sensor", "root")
+
+
+def announcement_is_lost(story: Watched) -> None:
+    story.register("sensor", "A")
+    number = story.connect("sensor", "B")
+    story.say(number, Register("sensor"))
+    story.deliver(number, Way.UP)
+    story.deliver(story.connection("B"), Way.UP)
+    while "sensor" not in story.state("B").whitelist:
+        story.deliver(story.connection("B"), Way.DOWN)
+    story.drop("B")
+    story.drop("sensor")
+    story.hubs_join("B")
+    assert story.route("root", 10) == (2, False), "nobody above B has heard that it was there"
+
+
+def answer_is_lost(story: Watched) -> None:
+    for name in story.network.policies:
+        story.network = configured(story.network, name, reregister=Reregister.AFTER_REVOKE)
+    number = story.connect("sensor", "B")
+    story.say(number, Register("sensor"))
+    story.deliver(number, Way.UP)
+    story.deliver(story.connection("B"), Way.UP)
+    story.drop("B")
+    story.hubs_join("B")
+
+
 def is_invalidated(story: Watched) -> None:
     story.register("sensor", "A")
     story.say(story.connection("sensor"), GetPerms(10), source=10)
@@ -195,6 +225,7 @@ def is_invalidated(story: Watched) -> None:
 
 _on_relayed_answer, _lose_hub = authenticate.on_relayed_answer, presence.lose_hub
 _pass_down, _send_fence = perms.pass_down, owed._send_fence
+_put_registration = Transition.put_registration
 
 
 def does_nothing(*_: object, **__: object) -> None:
@@ -205,13 +236,17 @@ def always(*_: object) -> bool:
     return True
 
 
-def gives_the_first_node(t: Transition, device_id: str) -> int:
+def gives_the_first_node(t: Transition, device_id: str, _: bool) -> int:
     t.put_registration(device_id, Registration(t.policy.first_node_id))
     return t.policy.first_node_id
 
 
-def gives_another_node(t: Transition, _: Received, device_id: str, __: Registration) -> int | Reason:
-    return register._allocate(t, device_id)
+def gives_another_node(t: Transition, _: Received, device_id: str, __: Registration, ___: bool) -> int | Reason:
+    return register._allocate(t, device_id, True)
+
+
+def confirms_at_once(t: Transition, device_id: str, registration: Registration) -> None:
+    _put_registration(t, device_id, evolve(registration, confirmed=True))
 
 
 def keeps_relayed(t: Transition, pending: Pending, answer: Answer) -> None:
@@ -232,6 +267,10 @@ def forgets_the_numbers(t: Transition, link: Link, session: Session) -> None:
 
 def counts_nothing_as_handled(t: Transition, key: int, neighbour: Neighbour) -> None:
     t._put("neighbours", key, evolve(neighbour, handled=0))
+
+
+def does_not_climb(t: Transition, pending: Pending, reason: Reason) -> None:
+    settle(t, pending, reason)
 
 
 def stops_after_a_batch(t: Transition) -> None:
@@ -288,6 +327,9 @@ PLANTED = [
     Planted("NoLockOut", "A no longer", old_one_is_revoked, revoke, "agrees", always),
     Planted("NoLockOut", "root no longer", revoke_comes_again, presence, "lose_hub", forgets_the_numbers),
     Planted("NoLockOut", "root no longer", revoke_comes_again, Transition, "put_neighbour", counts_nothing_as_handled),
+    Planted("AdmittedAnywhere", "mid does not", registers_on_the_way, search, "go_on", does_not_climb),
+    Planted("AdmittedAnywhere", "root does not", announcement_is_lost, Transition, "put_home"),
+    Planted("NobodyShutOut", "sensor", answer_is_lost, Transition, "put_registration", confirms_at_once),
     Planted("SettledPermsAreCurrent", "mid has node 10", is_invalidated, perms, "pass_down"),
     Planted("SettledPermsAreCurrent", "A has node 10", is_invalidated, perms, "pass_down", passes_on_its_own),
 ]
@@ -338,6 +380,7 @@ TAMPERED: list[tuple[str, str, Change]] = [
     ("RoutesLeadToSessions", "B .* 10 .* via 3", ("B", "directory", 10, Route("sensor", 3, True))),
     ("RoutesLeadToSessions", "B .* 10 .* via 11", ("B", "directory", 10, Route("sensor", 11, True))),
     ("SessionsAreRouted", "10 .* at A .* at root", ("root", "directory", 10, Route("sensor", 2, False))),
+    ("AdmittedAnywhere", "root does not admit other", ("root", "directory", 11, Route("other", 2, True))),
     ("NoLockOut", "A no longer admits sensor", ("A", "whitelist", "sensor", Entry(10, "d"))),
 ]
 

@@ -1,14 +1,14 @@
 """auth (login), assist_auth (assist_login) and assist_query_credential: who knows the credential.
 
-Verification only reads: a search asks from hub to hub until somebody has an entry, and its answer changes
-nothing on the way back. Only the hub that the device is connected to stores anything.
+Verification only reads: a search (search.py) asks from hub to hub until somebody has an entry, and its answer
+changes nothing on the way back. Only the hub that the device is connected to stores anything.
 """
 
 from attrs import evolve
 
-from hubauth.core import authority, owed, presence
+from hubauth.core import authority, owed, presence, search
 from hubauth.core.credentials import same_credential
-from hubauth.core.inputs import PARENT, Link, Received
+from hubauth.core.inputs import Link, Received
 from hubauth.core.messages import (
     CODES,
     NO_GRANT,
@@ -23,10 +23,10 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Pending, Purpose, Route
 from hubauth.core.perms import decide_hub, known_grant
 from hubauth.core.policy import Assist
-from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
+from hubauth.core.talk import answer_to, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
 
-_OK, _AUTHENTICATE = Reason.OK, Purpose.AUTHENTICATE
+_OK, _AUTHENTICATE, _RELAY = Reason.OK, Purpose.AUTHENTICATE, Purpose.RELAY
 _PASSED_ON = (4001, 4002, 4500)
 """The codes of a failed search that a device may hear; any other means the assistance failed."""
 
@@ -95,37 +95,8 @@ def _search_for_device(t: Transition, received: Received, message: Authenticate)
         return
     query = strategy is Assist.QUERY and t.policy.has_credentials
     t.cite("AUTH-6" if query else "AUTH-5")
-    way = _next_hop(t, message.device_id, received.link)
-    if isinstance(way, Reason):
-        refuse(t, received, way)
-        return
-    about = waiting_for(
-        received,
-        Purpose.QUERY if query else Purpose.AUTHENTICATE,
-        way,
-        device_id=message.device_id,
-        credential=message.credential,
-    )
-    if query:
-        ask(t, AssistQueryCredential(message.device_id), about)
-    else:
-        ask(t, AssistAuthenticate(message.device_id, message.credential), about)
-
-
-def _next_hop(t: Transition, device_id: str, came_from: Link) -> Link | Reason:
-    """Whom to ask about a device: where it was last seen, else the parent; or why nobody."""
-    node_id = t.node_of(device_id)
-    if node_id is not None:
-        via = t.directory[node_id].via
-        link = t.hub_link(via)
-        if via != node_id and (link is None or link != came_from):
-            t.cite("AUTH-8" if link is not None else "AUTH-10")
-            return Reason.UNREACHABLE if link is None else link
-    if came_from == PARENT or not t.policy.has_parent:
-        t.cite("AUTH-9")
-        return Reason.NOT_ADMITTED
-    t.cite("AUTH-9" if t.parent_present else "AUTH-10")
-    return PARENT if t.parent_present else Reason.UNREACHABLE
+    purpose, presented = Purpose.QUERY if query else Purpose.AUTHENTICATE, message.credential
+    search.begin(t, waiting_for(received, purpose, None, message.device_id, credential=presented), presented)
 
 
 def on_assist_authenticate(t: Transition, received: Received, message: AssistAuthenticate) -> None:
@@ -135,7 +106,7 @@ def on_assist_authenticate(t: Transition, received: Received, message: AssistAut
         return
     entry = find_entry(t, message.device_id)
     if entry is None:
-        _pass_search_on(t, received, message)
+        search.begin(t, waiting_for(received, _RELAY, None, message.device_id, message.node_id), message.credential)
         return
     if t.policy.has_credentials:
         t.cite("AUTH-7")
@@ -155,25 +126,21 @@ def on_query_credential(t: Transition, received: Received, message: AssistQueryC
         return
     entry = t.whitelist.get(message.device_id)
     if entry is None:
-        _pass_search_on(t, received, message)
+        search.begin(t, waiting_for(received, _RELAY, None, message.device_id, message.node_id), "")
         return
     t.cite("AUTH-7")
     answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential)
 
 
-def _pass_search_on(t: Transition, received: Received, message: AssistAuthenticate | AssistQueryCredential) -> None:
-    way = _next_hop(t, message.device_id, received.link)
-    if isinstance(way, Reason):
-        refuse(t, received, way)
-        return
-    ask(t, message, waiting_for(received, Purpose.RELAY, way, device_id=message.device_id))
-
-
 def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
-    """A search that this hub began for its own device is over."""
+    """A search that this hub began for its own device is over, or goes on to the parent."""
+    if answer.reason is not Reason.OK and pending.climbs:
+        search.go_on(t, pending, answer.reason)
+        return
     if answer.reason is not Reason.OK:
         t.cite("AUTH-19")
-        settle(t, pending, answer.reason if CODES[answer.reason] in _PASSED_ON else Reason.UNREACHABLE)
+        reason = search.outcome(pending, answer.reason)
+        settle(t, pending, reason if CODES[reason] in _PASSED_ON else Reason.UNREACHABLE)
         return
     if not is_usable(t, pending, answer):
         t.cite("AUTH-19")
@@ -189,15 +156,29 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
 
 
 def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
-    """Pass an answer back to the hub that asked."""
+    """Pass an answer back to the hub that asked, unless it is a search that goes on to the parent."""
+    if answer.reason is not Reason.OK and pending.climbs:
+        search.go_on(t, pending, answer.reason)
+        return
     if answer.reason is Reason.OK:
         assert pending.asker is not None
         follow_answer(t, pending.asker, answer.node_id, pending.device_id)
     if pending.action is Action.ASSIST_REGISTER:
         t.cite("REG-8")
+        if answer.reason is Reason.OK:
+            remember_home(t, pending.asker, pending.device_id)
     elif t.policy.has_credentials:
         t.cite("AUTH-11")
-    settle(t, pending, answer.reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
+    reason = search.outcome(pending, answer.reason)
+    settle(t, pending, reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
+
+
+def remember_home(t: Transition, asker: Link | None, device_id: str) -> None:
+    """A child hub is told that a registration succeeded: it, or one below it, will have the entry."""
+    session = t.links.get(asker) if asker is not None else None
+    if t.policy.has_credentials and session is not None and session.is_hub:
+        t.cite("REG-15")
+        t.put_home(device_id, session.node_id)
 
 
 def is_usable(t: Transition, pending: Pending, answer: Answer) -> bool:

@@ -197,8 +197,8 @@ def _key(table: str, plain: Any) -> Any:
 def _read(table: str, plain: Any) -> Any:
     if table == "pending":
         return _pending(plain)
-    if table == "beaten":
-        return convert(plain, str)
+    if table in ("beaten", "homes"):
+        return convert(plain, str if table == "beaten" else int)
     if table == "links" and plain is False:
         return None
     kind = _VALUES[table]

@@ -83,11 +83,12 @@ def session_implies_whitelist(policy: Policy, state: State) -> Findings:
 
 
 def credentials_never_cached_upstream(policy: Policy, state: State) -> Findings:
-    """What a hub relays for others leaves no credential behind."""
+    """What a hub relays for others leaves no credential behind, but for a search that may go on to its parent."""
     return [
         f"pending request {msg_id} of another hub holds a credential"
         for msg_id, pending in state.pending.items()
-        if pending.purpose is Purpose.RELAY and (pending.credential or pending.held is not None)
+        if pending.purpose is Purpose.RELAY
+        and (pending.held is not None or (pending.credential and not (pending.climbs and pending.asked != PARENT)))
     ]
 
 

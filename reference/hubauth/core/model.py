@@ -20,8 +20,8 @@ FIRST_PLACE = 1 << 32
 """Where the places of revokes that were never sent begin: behind all numbers, which are MsgIDs."""
 
 Subject: TypeAlias = str | int | tuple[int, str]
-"""What a pending request is about: a device that authenticates here, a node whose permissions are asked for,
-or an originator and the device it revokes."""
+"""What a pending request is about: a device that authenticates here or whose registration is to be confirmed, a node
+whose permissions are asked for, or an originator and the device it revokes."""
 
 
 @frozen
@@ -31,6 +31,8 @@ class Registration:
     node_id: int
     revoked: bool = False
     """Revoked since the last registration: what ``reregister = after_revoke`` asks for."""
+    confirmed: bool = True
+    """Some hub has the credential, as far as that matters: without one that says so it may be made again."""
 
 
 @frozen
@@ -82,6 +84,8 @@ class Purpose(Enum):
     """A child hub was told that a node of its is superseded."""
     REVOKE = "revoke"
     """A device's revoke, remembered so that answers can carry its MsgID."""
+    CONFIRM = "confirm"
+    """A hub that was told of a registration is asked whether it has the credential."""
     FENCE = "fence"
     """What went before on this link is acknowledged by the answer."""
 
@@ -90,7 +94,8 @@ class Purpose(Enum):
 class Pending:
     """What this hub asked of a neighbour, and for whom. Keyed by the MsgID it chose.
 
-    ``credential`` and ``held`` are set only for this hub's own devices.
+    ``held`` is set only for this hub's own devices; ``credential``, too, but for a search of another hub that may have
+    to be put to the parent as well.
     """
 
     purpose: Purpose
@@ -112,6 +117,10 @@ class Pending:
     """``State.perms_epoch`` when this was asked: a later one means the answer's permissions are stale."""
     stale: bool = False
     """An invalidation that named ``node_id`` has passed since."""
+    climbs: bool = False
+    """A search put to a child hub: unless that settles it, the parent is next."""
+    missed: bool = False
+    """A search of which a hub could not be asked: found nowhere is not the same as not admitted then."""
 
 
 @frozen
@@ -206,6 +215,8 @@ class State:
     """(neighbour, revoke) -> since when. Of two equal revokes only the newer one is owed."""
     beaten: Map[str, str] = Map()
     """Provisioned device -> the configured credential that a revoke has beaten."""
+    homes: Map[str, int] = Map()
+    """Device -> the child hub that was last told of a success of its registration: there, or below, is its entry."""
     index: Index = Index()
 
 
@@ -243,7 +254,7 @@ def online_group(policy: Policy, via: int, node_id: int) -> int | None:
 
 def subject_of(pending: Pending) -> Subject | None:
     """What a later revoke, invalidation or answer will look a pending request up by."""
-    if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY):
+    if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY, Purpose.CONFIRM):
         return pending.device_id
     if pending.purpose in (Purpose.PERMS, Purpose.HELD):
         return pending.node_id

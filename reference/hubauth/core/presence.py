@@ -4,7 +4,7 @@ Presence never looks at a credential and verification never looks at presence: t
 whatever order messages of different links arrive in.
 """
 
-from hubauth.core import authority
+from hubauth.core import authority, search
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     Action,
@@ -150,10 +150,14 @@ def lose_hub(t: Transition, link: Link, session: Session) -> None:
 
 
 def fail_asked(t: Transition, link: Link) -> None:
-    """What was asked of this neighbour will not be answered: tell whoever waits."""
+    """What was asked of this neighbour will not be answered: a search may go on, the others are told."""
     for msg_id in sorted(msg_id for msg_id, pending in t.pending.items() if pending.asked == link):
-        t.cite("LINK-6")
-        give_up(t, t.take_pending(msg_id))
+        pending = t.take_pending(msg_id)
+        if pending.climbs:
+            search.go_on(t, pending, Reason.UNREACHABLE)
+        else:
+            t.cite("LINK-6")
+            give_up(t, pending)
 
 
 def on_announcement(t: Transition, received: Received, message: AssistAuthenticate) -> None:

@@ -2,7 +2,7 @@
 
 A restart equals "every link went down, and nobody heard". Links, sessions, pending requests, timers, permissions learnt
 from others and whether a node is online end with the process; bindings, credentials of a hub's own devices, where
-nodes were last seen, the numbers of revokes and what is owed do not.
+nodes were last seen and have their home, the numbers of revokes and what is owed do not.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from hubauth.core.policy import Policy
 from hubauth.core.transition import Change
 
 LASTING_SCALARS = ("node_id", "credential", "next_node_id")
-LASTING_TABLES = ("registry", "whitelist", "directory", "neighbours", "owed", "beaten")
+LASTING_TABLES = ("registry", "whitelist", "directory", "neighbours", "owed", "beaten", "homes")
 
 Lasting: TypeAlias = tuple[str, Any, Any]
 """(table, key, new value or None); the table of a scalar is ``hub``."""

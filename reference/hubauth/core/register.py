@@ -7,10 +7,20 @@ question. The credential is issued with the answer and stored by the direct hub 
 from attrs import evolve
 
 from hubauth.core import authority, revoke
-from hubauth.core.authenticate import admit, follow_answer, is_usable
+from hubauth.core.authenticate import admit, follow_answer, is_usable, remember_home
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Received
-from hubauth.core.messages import MAX_NODE_ID, Answer, AssistRegister, Grant, Reason, Register, Revoke
+from hubauth.core.messages import (
+    MAX_NODE_ID,
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistRegister,
+    Grant,
+    Reason,
+    Register,
+    Revoke,
+)
 from hubauth.core.model import Entry, Pending, Purpose, Registration
 from hubauth.core.policy import Reregister
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
@@ -27,7 +37,7 @@ def on_register(t: Transition, received: Received, message: Register) -> None:
     if not authority.is_here(t):
         _pass_on(t, received, message.device_id, Purpose.REGISTER)
         return
-    issued = _issue(t, received, message.device_id)
+    issued = _issue(t, received, message.device_id, confirmed=True)
     if isinstance(issued, Reason):
         refuse(t, received, issued)
         return
@@ -42,13 +52,28 @@ def on_assist_register(t: Transition, received: Received, message: AssistRegiste
     if not authority.is_here(t):
         _pass_on(t, received, message.device_id, Purpose.RELAY)
         return
-    issued = _issue(t, received, message.device_id)
+    confirmed = t.policy.reregister is not Reregister.AFTER_REVOKE or not t.policy.has_credentials
+    issued = _issue(t, received, message.device_id, confirmed=confirmed)
     if isinstance(issued, Reason):
         refuse(t, received, issued)
         return
     t.cite("REG-7")
     follow_answer(t, received.link, issued, message.device_id)
+    remember_home(t, received.link, message.device_id)
     answer_to(t, received, Reason.OK, node_id=issued, credential=_fresh(t, received), grant=t.policy.resolve(issued))
+    if not confirmed:
+        # Behind the answer on the same links: whoever stored the credential has done so when it is asked for.
+        t.cite("REG-16")
+        about = waiting_for(received, Purpose.CONFIRM, received.link, message.device_id, issued)
+        question = evolve(about, action=Action.ASSIST_AUTHENTICATE, asker=None)
+        ask(t, AssistAuthenticate(message.device_id, received.fresh), question)
+
+
+def on_confirmation(t: Transition, pending: Pending, answer: Answer) -> None:
+    """The hub that was told of a registration says whether it has the credential."""
+    if answer.reason is Reason.OK and answer.device_id == pending.device_id:
+        t.cite("REG-17")
+        t.put_registration(pending.device_id, evolve(t.registry[pending.device_id], confirmed=True))
 
 
 def on_register_answer(t: Transition, pending: Pending, answer: Answer) -> None:
@@ -75,7 +100,7 @@ def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose
     ask(t, AssistRegister(device_id), about)
 
 
-def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
+def _issue(t: Transition, received: Received, device_id: str, *, confirmed: bool) -> int | Reason:
     """Allocate or look up the node of a device that may have a new credential."""
     if t.policy.has_credentials:
         t.cite("REG-4")
@@ -85,10 +110,12 @@ def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
         t.cite("REG-12")
         return Reason.PROTECTED
     registration = t.registry.get(device_id)
-    return _allocate(t, device_id) if registration is None else _renew(t, received, device_id, registration)
+    if registration is None:
+        return _allocate(t, device_id, confirmed)
+    return _renew(t, received, device_id, registration, confirmed)
 
 
-def _allocate(t: Transition, device_id: str) -> int | Reason:
+def _allocate(t: Transition, device_id: str, confirmed: bool) -> int | Reason:
     t.cite("REG-2")
     node_id = max(t.next_node_id, t.policy.first_node_id)
     while node_id in t.policy.named_nodes or node_id in t.roster or node_id in t.link_of_node:
@@ -99,17 +126,19 @@ def _allocate(t: Transition, device_id: str) -> int | Reason:
     t.cite("REG-1")
     t.next_node_id = node_id + 1
     t.forget_hearsay(device_id, node_id)
-    t.put_registration(device_id, Registration(node_id))
+    t.put_registration(device_id, Registration(node_id, confirmed=confirmed))
     t.enroll(node_id, t.policy.role_of(node_id))
     return node_id
 
 
-def _renew(t: Transition, received: Received, device_id: str, registration: Registration) -> int | Reason:
+def _renew(
+    t: Transition, received: Received, device_id: str, registration: Registration, confirmed: bool
+) -> int | Reason:
     node_id = registration.node_id
     if is_privileged(t.policy.resolve(node_id)):
         t.cite("REG-12")
         return Reason.PROTECTED
-    if t.policy.reregister is Reregister.AFTER_REVOKE and not registration.revoked:
+    if t.policy.reregister is Reregister.AFTER_REVOKE and registration.confirmed and not registration.revoked:
         t.cite("REG-11")
         return Reason.PROTECTED
     t.cite("REG-9")
@@ -117,7 +146,7 @@ def _renew(t: Transition, received: Received, device_id: str, registration: Regi
         # First the revoke, then the answer: on the asking path FIFO deletes the old before the new is stored.
         t.cite("REG-10", "REV-19")
         revoke.broadcast(t, Revoke(device_id, node_id), t.node_id, registering=received.link)
-    t.put_registration(device_id, evolve(registration, revoked=False))
+    t.put_registration(device_id, Registration(node_id, confirmed=confirmed))
     return node_id
 
 

@@ -159,8 +159,9 @@ def _cancel_authentications(t: Transition, message: Revoke) -> None:
     """An answer that was sent just before the revoke must not let the device back in."""
     for msg_id in t.asking.get(message.device_id, ()):
         if not message.credential or same_credential(t.pending[msg_id].credential, message.credential):
-            t.cite("REV-11")
-            settle(t, t.take_pending(msg_id), Reason.NOT_ADMITTED)
+            pending = t.take_pending(msg_id)
+            t.cite("REG-17" if pending.asker is None else "REV-11")
+            settle(t, pending, Reason.NOT_ADMITTED)
 
 
 # How it travels

@@ -207,6 +207,8 @@ def _settle_with(t: Transition, received: Received, pending: Pending, answer: An
             _resume(t, pending, answer)
         case Purpose.SELF_REGISTER | Purpose.SELF_AUTHENTICATE:
             links.on_join_answer(t, received.frame, pending, answer)
+        case Purpose.CONFIRM:
+            register.on_confirmation(t, pending, answer)
         case Purpose.FENCE:
             owed.on_fence_answer(t, pending, answer)
         case Purpose.DISMISS | Purpose.REVOKE:

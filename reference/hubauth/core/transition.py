@@ -87,6 +87,7 @@ class Transition:
     neighbours: Map[int, Neighbour]
     owed: Map[tuple[int, Revoke], Owed]
     beaten: Map[str, str]
+    homes: Map[str, int]
     link_of_node: Map[int, Link]
     node_of_device: Map[str, int]
     online_via: Map[int, OrderedIds]
@@ -123,6 +124,7 @@ class Transition:
         self.neighbours = state.neighbours
         self.owed = state.owed
         self.beaten = state.beaten
+        self.homes = state.homes
         index = state.index
         self.link_of_node = index.link_of_node
         self.node_of_device = index.node_of_device
@@ -215,6 +217,10 @@ class Transition:
 
     def delete_beaten(self, device_id: str) -> None:
         self._delete("beaten", device_id)
+
+    def put_home(self, device_id: str, hub: int) -> None:
+        if self.homes.get(device_id) != hub:
+            self._put("homes", device_id, hub)
 
     def put_neighbour(self, key: int, neighbour: Neighbour) -> None:
         self._put("neighbours", key, neighbour)

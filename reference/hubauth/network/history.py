@@ -243,6 +243,10 @@ class History:
     now: int = 0
     hubs: Map[Name, HubHistory] = field(factory=Map)
     revokes: Revokes = field(factory=Revokes)
+    issued: Map[str, str] = field(factory=Map)
+    """Device -> the credential that was issued to it last."""
+    thinned: frozenset[str] = frozenset()
+    """Credentials of which a revoke at one hub alone has deleted an entry."""
 
 
 def number_of(credential: str) -> int:

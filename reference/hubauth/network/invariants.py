@@ -4,11 +4,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
+from attrs import evolve
+from immutables import Map
+
 from hubauth.core.invariants import Findings, check_state, check_step
-from hubauth.core.messages import Frame, Revoke
-from hubauth.core.model import State
+from hubauth.core.messages import Answer, Authenticate, Frame, Reason, Revoke
+from hubauth.core.model import State, is_authority
+from hubauth.core.policy import Assist, Reregister
 from hubauth.network.history import HubHistory, Name
-from hubauth.network.tree import Network, waiting
+from hubauth.network.tree import Network, connect, deliver, say, waiting
 
 TreeInvariant: TypeAlias = Callable[[Network], Findings]
 
@@ -188,6 +192,66 @@ def no_lock_out(network: Network) -> Findings:
     return found
 
 
+def admitted_anywhere(network: Network) -> Findings:
+    """A device is admitted with its live credential at every hub that may search: tried, hub by hub.
+
+    Live is what was issued to it last and is stored somewhere. Not claimed with an authority below the root, where
+    registering again revokes nothing, and of a credential that was revoked at one hub alone.
+    """
+    (root,) = (name for name in network.states if name not in network.parents)
+    policies = network.policies
+    authority_at_root = is_authority(policies[root], network.states[root].node_id)
+    if not authority_at_root or not all(policy.revoke_on_reregister for policy in policies.values()):
+        return []
+    all_query = all(policy.assist is Assist.QUERY for policy in policies.values())
+    found: Findings = []
+    for device_id, credential in network.history.issued.items():
+        here = {name for name, state in network.states.items() if _holds(state, device_id, credential)}
+        if here and credential not in network.history.thinned:
+            found += [
+                f"{name} does not admit {device_id}, whose credential is live at {min(here)}"
+                for name in sorted(set(network.states) - here)
+                if (policies[name].assist is Assist.AUTH or all_query)
+                and not _admits(network, name, device_id, credential)
+            ]
+    return found
+
+
+def _holds(state: State, device_id: str, credential: str) -> bool:
+    entry = state.whitelist.get(device_id)
+    return entry is not None and entry.credential == credential
+
+
+def _admits(network: Network, name: Name, device_id: str, credential: str) -> bool:
+    """Whether the device would get in at this hub, everything being delivered. A hub that is busy may say so."""
+    probe = "somebody with its credential"
+    number = network.next_connection
+    network = evolve(connect(network, probe, name), inboxes=Map())
+    network = say(network, number, Frame(Authenticate(device_id, credential), msg_id=1))
+    while probe not in network.inboxes and (ways := waiting(network)):
+        network = deliver(network, *ways[0])
+    answers = [frame.body for frame in network.inboxes.get(probe, ()) if isinstance(frame.body, Answer)]
+    return any(answer.reason in (Reason.OK, Reason.BUSY) for answer in answers)
+
+
+def nobody_shut_out(network: Network) -> Findings:
+    """A device whose last credential was not revoked has it stored at some hub, or may register."""
+    refused = {
+        device_id
+        for name, state in network.states.items()
+        if network.policies[name].reregister is Reregister.AFTER_REVOKE
+        for device_id, registration in state.registry.items()
+        if registration.confirmed and not registration.revoked
+    }
+    return [
+        f"{device_id} may not register, and no hub has its credential"
+        for device_id, credential in network.history.issued.items()
+        if device_id in refused
+        and credential not in network.revoked | network.history.thinned
+        and not any(_holds(state, device_id, credential) for state in network.states.values())
+    ]
+
+
 SETTLED: dict[str, TreeInvariant] = {
     "RevokedStaysOut": revoked_stays_out,
     "OneLiveCredential": one_live_credential,
@@ -195,6 +259,8 @@ SETTLED: dict[str, TreeInvariant] = {
     "RoutesLeadToSessions": routes_lead_to_sessions,
     "SessionsAreRouted": sessions_are_routed,
     "NoLockOut": no_lock_out,
+    "AdmittedAnywhere": admitted_anywhere,
+    "NobodyShutOut": nobody_shut_out,
     "SettledPermsAreCurrent": settled_perms_are_current,
 }
 

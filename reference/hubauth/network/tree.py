@@ -301,15 +301,13 @@ def _remember(network: Network, hub: Name, before: State, happened: Input, done:
     history = network.history
     now = history.now + 1
     of_hub = follow(history.hubs.get(hub, HubHistory()), now, network.policies[hub], before, happened, done)
-    history = History(now, history.hubs.set(hub, of_hub), history.revokes)
+    history = evolve(history, now=now, hubs=history.hubs.set(hub, of_hub))
     network = _remember_revokes(evolve(network, history=history), hub, before, happened, done)
-    if isinstance(happened, Received) and any(
-        isinstance(output, Send)
-        and isinstance(output.frame.body, Answer)
-        and output.frame.body.credential == happened.fresh
-        for output in done.outputs
-    ):
-        network = evolve(network, fresh=network.fresh + 1)
+    for output in done.outputs if isinstance(happened, Received) else ():
+        answer = output.frame.body if isinstance(output, Send) else None
+        if isinstance(answer, Answer) and isinstance(happened, Received) and answer.credential == happened.fresh:
+            issued = network.history.issued.set(answer.device_id, answer.credential)
+            network = evolve(network, fresh=network.fresh + 1, history=evolve(network.history, issued=issued))
     for table, _, _, new in done.changes:
         if table == "links" and isinstance(new, Session):
             devices = network.direct.get(hub, frozenset()) | {new.device_id}
@@ -417,6 +415,8 @@ def _excuse(network: Network, hub: Name, device_id: str, credential: str, everyw
     """A credential was deleted as somebody meant it to be."""
     if everywhere:
         network = evolve(network, revoked=network.revoked | {credential})
+    else:
+        network = evolve(network, history=evolve(network.history, thinned=network.history.thinned | {credential}))
     where, admitted = network.admitted.get(device_id, ("", ""))
     if admitted == credential and (everywhere or where == hub):
         network = evolve(network, admitted=network.admitted.delete(device_id))

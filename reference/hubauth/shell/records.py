@@ -67,6 +67,7 @@ FORMS: dict[str, Form] = {
     "neighbours": _plain(Neighbour, "written", "batch"),
     "owed": evolve(_plain(Owed), write_key=_write_debt, read_key=_read_debt),
     "beaten": _bare("credential"),
+    "homes": _bare("hub"),
 }
 """By table. Whether a node is online does not last, nor what a link has carried."""
 

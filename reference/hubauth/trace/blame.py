@@ -21,7 +21,7 @@ from hubauth.core.messages import (
 _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-16", "TIME-1", "TRUST-6", "AUTH-17")
 """Cited by most steps; the last resort."""
 
-_SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-8", "AUTH-11", "AUTH-16", "AUTH-15")
+_SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-16", "AUTH-15")
 _OFFLINE = ("OFF-3", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-6")
 _ENTRY = ("TRUST-8", "FRAME-9", "FRAME-17", "FRAME-19", "TRUST-3")
 
@@ -44,7 +44,7 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
     Register: ("LINK-2",),
     Authenticate: ("LINK-2",),
     AssistRegister: ("AUTHY-1", "REG-8", "REG-5"),
-    AssistQueryCredential: ("AUTH-6", "AUTH-8", "AUTH-9"),
+    AssistQueryCredential: ("AUTH-6", "AUTH-21", "AUTH-20", "AUTH-9"),
     Revoke: ("REG-10", "REV-3", "REV-2", "REV-14"),
     Offline: ("BIND-8", "BIND-3"),
     GetPerms: ("TRUST-7",),
@@ -53,7 +53,7 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
     bytes: ("FRAME-1", "FRAME-2", "FRAME-3", "FRAME-8", "FRAME-7", "FRAME-6", "FRAME-5", "FRAME-4"),
 }
 _ANNOUNCEMENT = ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "BIND-5")
-_PASSED_SEARCH = ("AUTH-8", "AUTH-9", "AUTH-5")
+_PASSED_SEARCH = ("REG-16", "AUTH-21", "AUTH-20", "AUTH-9", "AUTH-5")
 _FENCE = ("REV-13",)
 _DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-5")
 _CLOSE = ("LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")

@@ -258,6 +258,43 @@ def _to_everybody(_: Policy, state: State, __: Input, output: Output) -> Iterabl
         yield from (Send(link, output.frame) for link, session in state.links.items() if session is None)
 
 
+def _without_homes() -> Decide:
+    def decide(policy: Policy, state: State, happened: Input) -> Step:
+        done = step(policy, state, happened)
+        return evolve(done, state=evolve(done.state, homes=State().homes))
+
+    return decide
+
+
+def _one_leg() -> Decide:
+    """Takes the word of the child hub that it asked for everybody's."""
+
+    def decide(policy: Policy, state: State, happened: Input) -> Step:
+        done = step(policy, state, happened)
+        pending = {key: evolve(one, climbs=False) for key, one in done.state.pending.items()}
+        return evolve(done, state=evolve(done.state, pending=done.state.pending.update(pending)))
+
+    return decide
+
+
+def _asks_nobody(_: Policy, __: State, happened: Input, output: Output) -> Iterable[Output]:
+    body = output.frame.body if isinstance(output, Send) else None
+    if not (isinstance(body_of(happened), AssistRegister) and isinstance(body, AssistAuthenticate)):
+        yield output
+
+
+def _believes_announcements() -> Decide:
+    def decide(policy: Policy, state: State, happened: Input) -> Step:
+        done, body = step(policy, state, happened), body_of(happened)
+        registration = done.state.registry.get(getattr(body, "device_id", ""))
+        if not isinstance(body, AssistAuthenticate) or body.credential or registration is None:
+            return done
+        confirmed = done.state.registry.set(body.device_id, evolve(registration, confirmed=True))
+        return evolve(done, state=evolve(done.state, registry=confirmed))
+
+    return decide
+
+
 def _without_counting(_: Policy, __: State, happened: Input, output: Output) -> Iterable[Output]:
     if isinstance(output, Send) and isinstance(output.frame.body, bytes) and isinstance(happened, Received):
         output = Send(output.link, evolve(output.frame, hop_limit=happened.frame.hop_limit))
@@ -367,6 +404,12 @@ BROKEN: dict[str, Broken] = {
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),
     "broadcasts to strangers": Broken("FRAME-6", rewriting(_to_everybody)),
     "counts no hops": Broken("FRAME-8", rewriting(_without_counting)),
+    "forgets homes": Broken("REG-15", _without_homes),
+    "searches one child hub only": Broken("AUTH-21", _one_leg, role="middle"),
+    "asks for no confirmation": Broken("REG-16", rewriting(_asks_nobody), profile={"reregister": "after_revoke"}),
+    "takes an announcement for a confirmation": Broken(
+        "REG-17", _believes_announcements, profile={"reregister": "after_revoke"}
+    ),
     "sends no fence": Broken("REV-13", dropping(AssistOffline)),
     "forgets what it owes": Broken("REV-14", _forgets_what_it_owes),
     "owes no batches": Broken("REV-21", limits={"revoke_batch": 9}, also=frozenset({"FRAME-12", "REV-2"})),

@@ -1,6 +1,6 @@
 """Authenticate: who knows the credential. Verification only reads."""
 
-from hubauth.core.messages import AssistAuthenticate, AssistQueryCredential, Authenticate, Reason
+from hubauth.core.messages import AssistAuthenticate, AssistOffline, AssistQueryCredential, Authenticate, Reason
 from hubauth.oracle.conform.declare import case
 from hubauth.oracle.conform.world import World
 
@@ -78,7 +78,7 @@ def answers_a_search(world: World) -> None:
 
 
 @case(
-    "AUTH-8",
+    "AUTH-20",
     needs=_SEARCH,
     depends_on=("BIND-6", "REG-7/keeps-none", "REG-8"),
 )
@@ -89,7 +89,7 @@ def searches_where_it_was_seen(world: World) -> None:
     world.connect("device", behind.device_id).say(Authenticate(behind.device_id, behind.credential))
 
 
-@case("AUTH-12", needs=_SEARCH, depends_on=("AUTH-8",))
+@case("AUTH-12", needs=_SEARCH, depends_on=("AUTH-20",))
 def admits_after_a_search(world: World) -> None:
     """What a search confirmed is stored: the device is admitted, the next time without asking."""
     hub = world.child_hub()
@@ -102,7 +102,7 @@ def admits_after_a_search(world: World) -> None:
     again.authenticate(behind.credential)
 
 
-@case("AUTH-19", needs=_SEARCH, depends_on=("AUTH-8",))
+@case("AUTH-19", needs=_SEARCH, depends_on=("AUTH-20",))
 def a_search_that_fails(world: World) -> None:
     """What comes back from a failed search is passed on if a device may hear it, else it is 4002."""
     hub = world.child_hub()
@@ -116,7 +116,7 @@ def a_search_that_fails(world: World) -> None:
 @case(
     "AUTH-19/contradiction",
     needs=_SEARCH,
-    depends_on=("AUTH-8",),
+    depends_on=("AUTH-20",),
 )
 def a_search_that_contradicts(world: World) -> None:
     """A success with a node id that cannot be the device's admits nobody."""
@@ -127,7 +127,7 @@ def a_search_that_contradicts(world: World) -> None:
     hub.answer(asked.request(hub, AssistAuthenticate), node_id=other.node_id, credential=behind.credential)
 
 
-@case("AUTH-10", needs=_SEARCH, depends_on=("AUTH-8",))
+@case("AUTH-10", needs=_SEARCH, depends_on=("AUTH-20",))
 def the_next_hop_is_down(world: World) -> None:
     """A device that was last seen behind a child hub that is away cannot be verified: 4002."""
     hub = world.child_hub()
@@ -139,7 +139,7 @@ def the_next_hop_is_down(world: World) -> None:
 @case(
     "AUTH-9/back",
     needs=(*_SEARCH, "root"),
-    depends_on=("AUTH-8",),
+    depends_on=("AUTH-20",),
 )
 def does_not_search_where_it_came_from(world: World) -> None:
     """A search by the child hub behind which the device is does not go back there."""
@@ -208,6 +208,30 @@ def answers_the_parent(world: World) -> None:
     device = world.registered()
     world.parent.say(AssistAuthenticate(device.device_id, device.credential))
     world.parent.say(AssistAuthenticate(device.device_id, "x" * 43))
+
+
+@case("AUTH-21", needs=(*_SEARCH, "parent"), depends_on=("AUTH-20", "AUTH-5"))
+def goes_on_to_the_parent(world: World) -> None:
+    """What the child hub does not know any more is searched at the parent, too; 4002 if one could not be asked."""
+    hub = world.child_hub()
+    for reason, found in ((Reason.NOT_ADMITTED, Reason.OK), (Reason.FORBIDDEN, Reason.NOT_ADMITTED)):
+        behind = hub.adopt()
+        hub.say(AssistOffline(behind.device_id, behind.node_id))
+        device = world.connect("device", behind.device_id)
+        asked = device.say(Authenticate(behind.device_id, behind.credential))
+        refused = hub.answer(asked.request(hub, AssistAuthenticate), reason)
+        request = refused.request(world.parent, AssistAuthenticate)
+        world.parent.answer(request, found, node_id=behind.node_id, credential=behind.credential)
+
+
+@case("AUTH-21/lost", needs=(*_SEARCH, "parent"), depends_on=("AUTH-21",))
+def goes_on_when_the_child_hub_is_lost(world: World) -> None:
+    """A child hub that is lost with the question leaves the parent to be asked."""
+    hub = world.child_hub()
+    behind = hub.adopt()
+    hub.say(AssistOffline(behind.device_id, behind.node_id))
+    world.connect("device", behind.device_id).say(Authenticate(behind.device_id, behind.credential))
+    hub.hang_up()
 
 
 @case("AUTH-11", needs=("authenticate", "child_hub", "parent"), depends_on=("AUTH-5",))

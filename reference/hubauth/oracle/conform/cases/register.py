@@ -1,8 +1,10 @@
 """Register: one device, one node id, for ever. Only the authority allocates, only the direct hub keeps a credential."""
 
-from hubauth.core.messages import AssistRegister, Authenticate, Reason, Register
+from hubauth.core.messages import AssistAuthenticate, AssistRegister, Authenticate, Reason, Register
 from hubauth.oracle.conform.declare import case
 from hubauth.oracle.conform.world import World
+
+_CONFIRMED = ("register", "credentials", "reregister_after_revoke", "child_hub", "root")
 
 
 @case("REG-13", needs=("register", "root"), depends_on=("FRAME-10",))
@@ -112,6 +114,40 @@ def keeps_no_credential(world: World) -> None:
     name = world.fresh_name()
     issued = hub.say(AssistRegister(name)).answer
     world.connect("device", name).say(Authenticate(name, issued.credential))
+
+
+@case(
+    "REG-15",
+    needs=("register", "authenticate", "credentials", "assist_auth", "child_hub", "root"),
+    depends_on=("REG-7",),
+)
+def remembers_the_home(world: World) -> None:
+    """A device is searched at the child hub that it registered through, though that has not announced it."""
+    hub = world.child_hub()
+    name = world.fresh_name()
+    issued = hub.say(AssistRegister(name)).answer
+    asked = world.connect("device", name).say(Authenticate(name, issued.credential))
+    request = asked.request(hub, AssistAuthenticate)
+    hub.answer(request, node_id=issued.node_id, credential=issued.credential)
+
+
+@case("REG-16", needs=_CONFIRMED, depends_on=("REG-13",))
+def asks_for_a_confirmation(world: World) -> None:
+    """Behind the answer to a child hub, the authority asks whether the credential was stored."""
+    world.child_hub().say(AssistRegister(world.fresh_name()))
+
+
+@case("REG-17", needs=_CONFIRMED, depends_on=("REG-16",))
+def counts_what_is_confirmed(world: World) -> None:
+    """A registration that was confirmed is not made again; one that was not is, though the device was announced."""
+    hub = world.child_hub()
+    for reason in (Reason.NOT_ADMITTED, Reason.OK):
+        name = world.fresh_name()
+        issued = hub.say(AssistRegister(name))
+        hub.announce(name, issued.answer.node_id)
+        request = issued.request(hub, AssistAuthenticate)
+        hub.answer(request, reason, node_id=issued.answer.node_id, credential=issued.answer.credential)
+        hub.say(AssistRegister(name))
 
 
 @case("AUTHY-4", needs=("register", "child_hub", "parent"), depends_on=("FRAME-10",))

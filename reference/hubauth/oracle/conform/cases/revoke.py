@@ -262,7 +262,7 @@ def trusts_what_hubs_checked(world: World) -> None:
     hub.pass_on(Revoke(device.device_id, device.node_id), source=behind.node_id)
 
 
-@case("REV-11", needs=(*_HUBS, "authenticate", "assist_auth", "admin"), depends_on=("AUTH-8", "REV-2"))
+@case("REV-11", needs=(*_HUBS, "authenticate", "assist_auth", "admin"), depends_on=("AUTH-20", "REV-2"))
 def cancels_authentications(world: World) -> None:
     """A revoke refuses a search for that device that is under way; its late answer lets nobody in."""
     hub, admin = world.child_hub(), world.admin()
