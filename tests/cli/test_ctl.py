@@ -198,6 +198,7 @@ def test_a_named_credential_alone_dies_and_is_never_shown(root: Place, tmp_path:
         async with root.running(level="debug") as hub, DeviceClient(hub.address, "sensor") as device:
             await device.register()
             secret = tmp_path / "credential"
+            secret.touch(0o600)
             secret.write_text("not-the-credential-of-sensor\n")
             code, said = await root.ctl("revoke", "sensor", "--credential-file", str(secret))
             assert (code, said) == (1, "hub 1: sensor: 4402 credential_mismatch\nthere is no other hub to tell\n")

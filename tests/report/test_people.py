@@ -165,6 +165,17 @@ def test_a_hub_with_such_roles_seen_by_a_device_and_judged(tmp_path: Path, print
         assert_well_formed(out / name)
 
 
+def test_a_running_hub_told_about_such_names(tmp_path: Path, printed: Printed) -> None:
+    described = describe("root")
+    described.tables["storage"] = {"data_dir": str(tmp_path / "data"), "durability": "os"}
+    described.tables["hub"]["device_id"] = BAD
+    with in_thread(described) as address:
+        printed("device", "register", "--hub", address, "--device-id", BAD, "--identity", tmp_path / "identity.json")
+        for verb in (["status"], ["revoke", BAD, "--wait", "0.1"], ["invalidate", "7"], ["reload"]):
+            for form in ([], ["--json"]):
+                printed("hub", "ctl", *verb, "--data-dir", tmp_path / "data", *form, codes=(0, 1, 2))
+
+
 def test_no_command_was_forgotten() -> None:
     here = Path(__file__).read_text(encoding="utf-8")
     shown = {f"hubauth {command}" for command in SHOWN}

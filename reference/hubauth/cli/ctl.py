@@ -9,9 +9,12 @@ from typing import Any
 
 import msgspec
 
+from hubauth.cli.credential_files import read_credential
 from hubauth.cli.grammar import add_command, node_id, seconds
 from hubauth.cli.problems import REFUSED, CommandError
+from hubauth.cli.terminal import tell
 from hubauth.core.messages import MAX_DEVICE_ID_BYTES
+from hubauth.report.escape import visible
 from hubauth.shell.doorway import (
     MAX_NODES,
     MAX_WAIT,
@@ -36,7 +39,6 @@ examples:
   hubauth hub ctl status --config hub.toml
   hubauth hub ctl revoke thief --data-dir hub-data
 """
-_MAX_CREDENTIAL = 256
 _STANDINGS = {"acknowledged": "acknowledged by", "owed": "owed to"}
 
 
@@ -72,7 +74,7 @@ def run_revoke(chosen: argparse.Namespace) -> int:
         raise CommandError(f"a device_id of 1 to {MAX_DEVICE_ID_BYTES} bytes is needed")
     if chosen.wait > MAX_WAIT:
         raise CommandError(f"--wait {chosen.wait:g}: at most {MAX_WAIT:g} seconds")
-    credential = _credential(chosen.credential_file)
+    credential = read_credential("--credential-file", chosen.credential_file)
     request = RevokeRequest(device_id=chosen.device, node_id=chosen.node, credential=credential, wait=chosen.wait)
     answers = list[Answered]()
     for reply in _told(chosen, request):
@@ -80,7 +82,7 @@ def run_revoke(chosen: argparse.Namespace) -> int:
             answers.append(reply)
             if not chosen.json:
                 about = f"{chosen.device} (node {reply.node_id})" if reply.node_id else chosen.device
-                print(f"hub {reply.hub}: {about}: {reply.code} {reply.reason}", flush=True)
+                tell(f"hub {reply.hub}: {about}: {reply.code} {reply.reason}")
         elif isinstance(reply, Revoked):
             _show_revoked(chosen, answers, reply)
             done = all(neighbour.standing == "acknowledged" for neighbour in reply.neighbours)
@@ -104,13 +106,13 @@ def run_status(chosen: argparse.Namespace) -> int:
     """Say how things are: the hub, its neighbours, what is owed to them, its journal."""
     for reply in _told(chosen, StatusRequest()):
         assert isinstance(reply, Status)
-        print(json.dumps(_plain(reply)) if chosen.json else "\n".join(_table(reply)))
+        tell(*([json.dumps(_plain(reply))] if chosen.json else _table(reply)))
     return 0
 
 
 def _do(chosen: argparse.Namespace, request: AnyRequest) -> int:
     for reply in _told(chosen, request):
-        print(json.dumps(_plain(reply)) if chosen.json else "done")
+        tell(json.dumps(_plain(reply)) if chosen.json else "done")
     return 0
 
 
@@ -160,21 +162,6 @@ def _checked(directory: Path) -> Path:
     return directory
 
 
-def _credential(path: Path | None) -> str:
-    """The credential that a file holds, which is never shown."""
-    if path is None:
-        return ""
-    try:
-        credential = path.read_text(encoding="utf-8").strip()
-    except OSError as problem:
-        raise CommandError(f"cannot read {path}: {problem.strerror}") from None
-    except ValueError:
-        raise CommandError(f"{path} holds no credential: it is not UTF-8") from None
-    if not 0 < len(credential) <= _MAX_CREDENTIAL:
-        raise CommandError(f"{path} holds no credential: 1 to {_MAX_CREDENTIAL} characters are one")
-    return credential
-
-
 # What it shows
 
 
@@ -185,19 +172,19 @@ def _plain(reply: AnyReply) -> dict[str, Any]:
 
 def _show_revoked(chosen: argparse.Namespace, answers: list[Answered], outcome: Revoked) -> None:
     if chosen.json:
-        print(json.dumps({"answers": [_plain(answer) for answer in answers], **_plain(outcome)}))
+        tell(json.dumps({"answers": [_plain(answer) for answer in answers], **_plain(outcome)}))
         return
     if not answers:
-        print("no hub with an entry has answered")
+        tell("no hub with an entry has answered")
     if outcome.unsaid:
-        print(f"{outcome.unsaid} more answers")
+        tell(f"{outcome.unsaid} more answers")
     parts = list[str]()
     for standing, words in _STANDINGS.items():
         hubs = [_named(neighbour) for neighbour in outcome.neighbours if neighbour.standing == standing]
         parts += [f"{words} {', '.join(hubs)}"] if hubs else []
-    print("; ".join(parts) or "there is no other hub to tell")
+    tell("; ".join(parts) or "there is no other hub to tell")
     if outcome.ended == "stopping":
-        print("the hub is stopping; what is owed is sent after its next start")
+        tell("the hub is stopping; what is owed is sent after its next start")
 
 
 def _named(neighbour: Standing) -> str:
@@ -209,7 +196,7 @@ def _named(neighbour: Standing) -> str:
 
 def _table(status: Status) -> Iterator[str]:
     rows = [
-        ("hub", f"{_shown(status.device_id)}, node {status.node_id or 'not known yet'}, dialect {status.dialect}"),
+        ("hub", f"{visible(status.device_id)}, node {status.node_id or 'not known yet'}, dialect {status.dialect}"),
         ("authority", "this hub" if status.authority else "another hub"),
         ("version", f"{status.version}, up {_age(status.uptime)}"),
         ("online", f"{status.online} here, {status.below} below"),
@@ -227,18 +214,13 @@ def _row(neighbour: NeighbourStatus) -> tuple[str, ...]:
     title = f"hub {neighbour.hub or '?'}{' (parent)' if neighbour.parent else ''}"
     presence = f"{'present' if neighbour.present else 'away'} {_age(neighbour.seconds)}"
     online = "" if neighbour.parent else str(neighbour.online)
-    return title, _shown(neighbour.name), presence, online, str(neighbour.owed), _shown(neighbour.oldest)
+    return title, visible(neighbour.name), presence, online, str(neighbour.owed), visible(neighbour.oldest)
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _shown(name: str) -> str:
-    """A name as it is, or escaped: others have chosen it."""
-    return name if name.isprintable() else json.dumps(name)
 
 
 def _age(lasted: float) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from attrs import evolve, frozen
 
 from hubauth import private
+from hubauth.cli.credential_files import read_credential
 from hubauth.cli.grammar import node_id, seconds
 from hubauth.cli.problems import REFUSED, CommandError
 from hubauth.cli.terminal import tell
@@ -23,7 +24,6 @@ from hubauth.shell.addresses import parse_address
 from hubauth.shell.client import DeviceClient, Options, Refused, Unavailable
 from hubauth.shell.tls import client_context
 from hubauth.wire.dialects.codec import NotInDialect
-from hubauth.wire.dialects.fields import MAX_CREDENTIAL
 from hubauth.wire.dialects.outcomes import WORDINGS
 from hubauth.wire.header import Version
 
@@ -186,7 +186,7 @@ def run(chosen: argparse.Namespace) -> int:
     identity = _identity(chosen)
     verb: _Verb = chosen.verb
     if verb.name == "revoke":
-        chosen.revoked_credential = _revoked_credential(chosen.revoked_credential_file)
+        chosen.revoked_credential = read_credential("--revoked-credential-file", chosen.revoked_credential_file)
     try:
         address = parse_address(chosen.hub)
     except ValueError as problem:
@@ -264,24 +264,6 @@ def _save(path: Path, identity: Identity | None) -> None:
             temporary.unlink()
     except OSError as problem:
         raise CommandError(f"cannot write {path}: {problem.strerror}") from None
-
-
-def _revoked_credential(path: Path | None) -> str:
-    """The credential in a file that only its owner can read."""
-    if path is None:
-        return ""
-    problem = private.why_not_private(path)
-    if problem:
-        raise CommandError(f"--revoked-credential-file: {problem}", "others may know what was in it by now")
-    try:
-        credential = path.read_text(encoding="utf-8").strip()
-    except OSError as unreadable:
-        raise CommandError(f"cannot read {path}: {unreadable.strerror}") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{path} is not UTF-8") from None
-    if not 0 < len(credential) <= MAX_CREDENTIAL:
-        raise CommandError(f"{path} holds no credential: 1 to {MAX_CREDENTIAL} characters")
-    return credential
 
 
 def _show(chosen: argparse.Namespace, answer: Answer, *, with_credential: bool = False) -> None:
