@@ -59,7 +59,7 @@ class NaiveRoot:
         device = self.links[link]
         if device is None:
             return [(link, action, Reason.FORBIDDEN, 0)]
-        if source != self.node_on(link):
+        if source not in (0, self.node_on(link)):
             return SILENCE
         if action.value.startswith("assist"):
             return [(link, action, Reason.FORBIDDEN, 0)]

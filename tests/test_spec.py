@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubauth.specification import DECISION, Rule, Rules, load_rules
-from tools.catalogue import Item, Seeds, Span, citing, load_seeds, parse_span, spans_of
+from tools.catalogue import ROOT, Item, Seeds, Span, citing, load_seeds, parse_span, spans_of
 from tools.generate import main, render_all, stale_files, write_files
 from tools.seed_coverage import render_coverage
 
@@ -63,6 +63,13 @@ def test_rule_ids_are_unique_and_well_formed(rules: Rules) -> None:
     ids = [rule.id for rule in rules.rule]
     assert len(ids) == len(set(ids))
     assert [rule_id for rule_id in ids if not RULE_ID.fullmatch(rule_id)] == []
+
+
+def test_the_numbers_of_dropped_rules_are_never_used_again(rules: Rules) -> None:
+    assert {rule.id for rule in rules.rule} & set(rules.dropped) == set()
+    assert len(rules.dropped) == len(set(rules.dropped))
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert [rule_id for rule_id in rules.dropped if not re.search(rf"\b{rule_id}\b", changes)] == []
 
 
 def test_rules_name_each_dialect_and_source_once(rules: Rules) -> None:

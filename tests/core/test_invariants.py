@@ -278,9 +278,9 @@ def test_an_invalidation_that_was_not_accepted_takes_nothing() -> None:
     message = received(1, PermsInvalidate())
     held = Pending(Purpose.HELD, Action.PERMS_INVALIDATE, PARENT, 1, 7, held=message.frame)
     assert after(hub, message, ok(1, Action.PERMS_INVALIDATE, reason=Reason.FORBIDDEN)) == []
-    assert after(hub, message, Note(NoteKind.DROPPED, "FRAME-11", "unreachable", 1)) == []
+    assert after(hub, message, Note(NoteKind.DROPPED, "FRAME-22", "unreachable", 1)) == []
     assert after(hub, message, pending=Map({50: held})) == []
-    from_above, note = received(PARENT, PermsInvalidate()), Note(NoteKind.DROPPED, "FRAME-11", "no excuse", PARENT)
+    from_above, note = received(PARENT, PermsInvalidate()), Note(NoteKind.DROPPED, "FRAME-22", "no excuse", PARENT)
     assert after(hub, from_above, note) == ["InvalidatedPermsNotServed"], "the parent is always believed"
     # Later its originator's permissions are known, and either it is refused or it is carried out.
     waiting = Hub(hub.policy, evolve(hub.state, pending=Map({50: held})))

@@ -11,6 +11,7 @@ from hubauth.core.messages import (
     Authenticate,
     Frame,
     GetPerms,
+    Grant,
     ListRoles,
     Major,
     Malformed,
@@ -88,17 +89,39 @@ def test_any_other_request_must_come_from_a_reachable_source() -> None:
         hub = with_hubs(root(**listing(leaf=30)))
         hub.found_below("leaf", 30, 1)
         for source in (0, 99, HUB_B):
-            assert dropped("FRAME-11", 1, hub.receive(1, message, source=source))
+            assert dropped("FRAME-22", 1, hub.receive(1, message, source=source))
             assert hub.unchanged
-        assert "FRAME-11" not in hub.receive(1, message, source=30).rules
+        assert "FRAME-22" not in hub.receive(1, message, source=30).rules
+
+
+def test_on_a_devices_link_source_zero_means_that_device() -> None:
+    for message in (GetPerms(1), ListRoles(), PermsInvalidate(), Revoke("x", credential=key("x")), Offline("admin")):
+        named, unnamed = root(), root()
+        for hub in (named, unnamed):
+            hub.provisioned(1, "admin")
+        done = unnamed.receive(1, message, source=0)
+        assert done.outputs == named.receive(1, message).outputs and unnamed.state == named.state
+        assert "FRAME-21" in done.rules and "FRAME-22" not in done.rules
+    hub = root()
+    hub.registered(1, "d")
+    assert {"FRAME-21", "TRUST-3"} <= set(hub.receive(1, AssistRegister("x"), source=0).rules)
+
+
+def test_a_held_request_with_source_zero_is_decided_for_the_session() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    assert "FRAME-21" in hub.receive(1, Revoke("x"), source=0).rules
+    grant = Grant("admin", ("auth.revoke",))
+    done = hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 30, grant=grant))
+    assert [send.frame.source for send in sent(done, PARENT) if isinstance(send.frame.body, Revoke)] == [30]
 
 
 def test_a_devices_revoke_must_come_from_itself_and_a_hubs_may_come_from_anybody() -> None:
     hub = with_hubs(root())
     hub.provisioned(3, "admin")
-    assert dropped("FRAME-11", 3, hub.receive(3, Revoke("x"), source=99))
+    assert dropped("FRAME-22", 3, hub.receive(3, Revoke("x"), source=99))
     done = hub.receive(1, Revoke("x"), source=99)
-    assert "FRAME-11" not in done.rules and "REV-2" in done.rules
+    assert "FRAME-22" not in done.rules and "REV-2" in done.rules
     done = hub.receive(1, Answer(Action.REVOKE, Reason.OK, "x"), source=99, target=HUB_B, major=Major.OK_RESP)
     assert [send.link for send in sent(done)] == [2]
 
@@ -108,7 +131,7 @@ def test_an_answer_too_must_come_from_a_reachable_source() -> None:
     hub.found_below("d", 30, 1)
     hub.found_below("d", 30, 2)
     done = hub.answered(1, Answer(Action.ASSIST_OFFLINE, Reason.OK, "d", 30), source=99)
-    assert dropped("FRAME-11", 1, done)
+    assert dropped("FRAME-22", 1, done)
     assert hub.unchanged
 
 
@@ -182,7 +205,7 @@ def test_a_bad_request_that_would_not_be_served_anyway_is_forbidden() -> None:
     assert "FRAME-9" in done.rules
     hub.registered(2, "d")
     assert "TRUST-3" in hub.receive(2, Malformed(Action.ASSIST_OFFLINE, "?")).rules
-    assert dropped("FRAME-11", 2, hub.receive(2, Malformed(Action.OFFLINE, "?"), source=9))
+    assert dropped("FRAME-22", 2, hub.receive(2, Malformed(Action.OFFLINE, "?"), source=9))
 
 
 def test_what_cannot_be_read_at_all_is_dropped_with_a_note() -> None:
@@ -332,7 +355,7 @@ def test_open_trust_is_not_given_for_a_bad_payload() -> None:
 def test_a_link_with_a_session_is_not_rebound_by_open_trust() -> None:
     hub = root(trust=Trust.OPEN)
     hub.registered(1, "d")
-    assert dropped("FRAME-11", 1, hub.receive(1, AssistRegister("x"), source=77))
+    assert dropped("FRAME-22", 1, hub.receive(1, AssistRegister("x"), source=77))
 
 
 def test_a_step_that_changes_nothing_returns_the_very_same_state() -> None:

@@ -18,6 +18,7 @@ from hubauth.core import authenticate, authority, links, offline, perms, presenc
 from hubauth.core.inputs import (
     PARENT,
     Input,
+    Link,
     LinkDown,
     LinkUp,
     OperatorInvalidate,
@@ -45,7 +46,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from hubauth.core.model import Pending, Purpose, State
+from hubauth.core.model import Pending, Purpose, Session, State
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.talk import refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
@@ -118,13 +119,23 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         refuse(t, received, Reason.FORBIDDEN, "FRAME-9")
         return False
     exempt = action is Action.REVOKE and session.is_hub
-    if not exempt and not routing.reachable_through(t, link, source):
-        t.note("FRAME-11", f"node {source} is not reachable through this link", link)
+    if not exempt and not _may_speak_for(t, link, session, source):
         return False
     if action in _ASSISTS and not session.is_hub:
         refuse(t, received, Reason.FORBIDDEN, "TRUST-3")
         return False
     return True
+
+
+def _may_speak_for(t: Transition, link: Link, session: Session, source: int) -> bool:
+    """Whether a frame on a link with this session may claim this source; if not, it has been dropped here."""
+    if source == 0 and not session.is_hub:
+        t.cite("FRAME-21")
+        return True
+    if routing.reachable_through(t, link, source):
+        return True
+    t.note("FRAME-22", f"node {source} is not reachable through this link", link)
+    return False
 
 
 def _trust_openly(t: Transition, received: Received, action: Action) -> None:
@@ -174,8 +185,7 @@ def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
         revoke.on_revoke_answer(t, received, answer)
         return
     session = t.links[received.link]
-    if session is not None and not routing.reachable_through(t, received.link, received.frame.source):
-        t.note("FRAME-11", f"node {received.frame.source} is not reachable through this link", received.link)
+    if session is not None and not _may_speak_for(t, received.link, session, received.frame.source):
         return
     pending = t.pending.get(received.frame.msg_id)
     t.cite("FRAME-16")

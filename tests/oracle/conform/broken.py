@@ -321,6 +321,18 @@ def _silent_when_left(_: Policy, __: State, happened: Input, output: Output) -> 
         yield output
 
 
+def _drops_zero() -> Decide:
+    """Takes SourceID 0 from nobody who is admitted."""
+
+    def decide(policy: Policy, state: State, happened: Input) -> Step:
+        nobody = isinstance(happened, Received) and not happened.frame.source and state.links.get(happened.link)
+        if nobody and not isinstance(body_of(happened), bytes | Answer | Register | Authenticate):
+            return evolve(step(policy, state, happened), state=state, outputs=())
+        return step(policy, state, happened)
+
+    return decide
+
+
 def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
     """Closes no link of a hub."""
     session = state.links.get(output.link) if isinstance(output, Close) else None
@@ -350,6 +362,7 @@ BROKEN: dict[str, Broken] = {
     "answers offline though it says not": Broken(
         "OFF-2", profile={"answer_offline": False}, hub={"answer_offline": True}
     ),
+    "drops SourceID 0 of who is admitted": Broken("FRAME-21", _drops_zero),
     "wrong Major": Broken("FRAME-13", answering(lambda frame, _: evolve(frame, major=Major.OK_RESP))),
     "wrong TargetID": Broken("FRAME-14", answering(lambda frame, _: evolve(frame, target=77))),
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),

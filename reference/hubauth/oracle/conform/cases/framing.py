@@ -75,7 +75,18 @@ def hubs_assist(world: World) -> None:
     world.child_hub().say(AssistRegister(world.fresh_name()))
 
 
-@case("FRAME-11", needs=("register",), depends_on=("FRAME-10",))
+@case("FRAME-21", needs=("register",), depends_on=("FRAME-10",))
+def zero_is_the_device(world: World) -> None:
+    """A device that is admitted and still sends SourceID 0 is heard as itself."""
+    device = world.registered()
+    device.say(AssistRegister(world.fresh_name()), source=0)
+    if "perms" in world.subject.profile.available:
+        device.say(GetPerms(device.node_id), source=0)
+    if "offline" in world.subject.profile.available:
+        device.say(Offline(device.device_id, device.node_id), source=0)
+
+
+@case("FRAME-22", needs=("register",), depends_on=("FRAME-10",))
 def drops_foreign_sources(world: World) -> None:
     """A request with a SourceID that is not reachable through the link is dropped."""
     first, second = world.registered(), world.registered()
