@@ -58,7 +58,7 @@ class NaiveRoot:
         """What everything but register and authenticate meets first; None: it may go on."""
         device = self.links[link]
         if device is None:
-            return [(link, action, Reason.FORBIDDEN, 0)]
+            return [(link, action, Reason.NOT_INDEXED if action is Action.OFFLINE else Reason.FORBIDDEN, 0)]
         if source not in (0, self.node_on(link)):
             return SILENCE
         if action.value.startswith("assist"):
@@ -146,10 +146,12 @@ class NaiveRoot:
     def offline(self, link: int, device: str, node_id: int, source: int) -> list[Said]:
         refused = self.refused_at_the_door(link, Action.OFFLINE, source)
         if refused is not None:
-            return [(link, Action.OFFLINE, Reason.FORBIDDEN, node_id)] if refused else SILENCE
+            return [(link, Action.OFFLINE, Reason.NOT_INDEXED, node_id)] if refused else SILENCE
         own = self.node_on(link)
         if device != self.links[link] or node_id not in (0, own):
-            return [(link, Action.OFFLINE, Reason.FORBIDDEN, node_id)]
+            others = [other for other, there in self.links.items() if there is not None and other != link]
+            named = any(self.links[other] == device or self.node_on(other) == node_id for other in others)
+            return [(link, Action.OFFLINE, Reason.FORBIDDEN if named else Reason.NOT_INDEXED, node_id)]
         self.leave(link)
         return [(link, Action.OFFLINE, Reason.OK, own)] if self.policy.answer_offline else SILENCE
 

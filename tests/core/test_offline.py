@@ -43,15 +43,32 @@ def test_an_offline_need_not_be_answered() -> None:
     assert hub.is_free(1) and not hub.is_online(2)
 
 
-def test_an_offline_about_somebody_else_is_forbidden() -> None:
+def test_an_offline_about_somebody_else_who_is_online_is_forbidden() -> None:
     hub = root()
     hub.registered(1, "d")
     hub.registered(2, "e")
-    for message in (Offline("e"), Offline("e", 2), Offline("e", 3), Offline("d", 3)):
+    for message in (Offline("e"), Offline("e", 2), Offline("e", 3), Offline("d", 3), Offline("x", 3)):
         done = hub.receive(1, message)
         assert done.outputs == (reply(1, about(Reason.FORBIDDEN, message.node_id, device_id=message.device_id), hub),)
-        assert "OFF-3" in done.rules and "OFF-1" not in done.rules
+        assert "OFF-11" in done.rules and not {"OFF-1", "OFF-10"} & set(done.rules)
         assert hub.unchanged
+
+
+def test_an_offline_that_names_nobody_who_is_online_finds_nothing_in_the_index() -> None:
+    hub = root()
+    hub.registered(1, "d")
+    hub.registered(2, "e")
+    hub.down(2)
+    for message in (Offline("e", 3), Offline("e"), Offline("x", 99), Offline("x", 2), Offline("d", 99)):
+        done = hub.receive(1, message)
+        assert done.outputs == (reply(1, about(Reason.NOT_INDEXED, message.node_id, device_id=message.device_id), hub),)
+        assert "OFF-10" in done.rules and not {"OFF-1", "OFF-11"} & set(done.rules)
+        assert hub.unchanged
+    hub.up(3)
+    for message in (Offline("d", 2), Offline("e", 3), Offline("x")):
+        done = hub.receive(3, message)
+        assert done.outputs == (reply(3, about(Reason.NOT_INDEXED, message.node_id, device_id=message.device_id), hub),)
+        assert "OFF-10" in done.rules and hub.unchanged
 
 
 def test_what_a_device_asked_before_it_left_is_not_told_to_a_link_without_a_session() -> None:

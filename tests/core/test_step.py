@@ -57,6 +57,13 @@ OTHERS: tuple[Request, ...] = (
 )
 
 
+def refused(message: Request) -> Answer:
+    """What a link without a session is told."""
+    if isinstance(message, Offline):
+        return Answer(message.action, Reason.NOT_INDEXED, message.device_id, message.node_id)
+    return forbidden(message)
+
+
 def forbidden(message: Request) -> Answer:
     device_id, node_id = getattr(message, "device_id", ""), getattr(message, "node_id", 0)
     return Answer(message.action, Reason.FORBIDDEN, device_id, node_id)
@@ -68,8 +75,8 @@ def test_without_a_session_only_register_and_authenticate_are_served() -> None:
         hub.up(1)
         for source in (0, 99):
             done = hub.receive(1, message, source=source, trace_id=3)
-            assert done.outputs == (reply(1, forbidden(message), hub, trace_id=3),)
-            assert "FRAME-9" in done.rules
+            assert done.outputs == (reply(1, refused(message), hub, trace_id=3),)
+            assert ("OFF-10" if isinstance(message, Offline) else "FRAME-23") in done.rules
             assert hub.unchanged
 
 
@@ -202,7 +209,7 @@ def test_a_bad_request_that_would_not_be_served_anyway_is_forbidden() -> None:
     hub = root()
     hub.up(1)
     done = hub.receive(1, Malformed(Action.REVOKE, "?"))
-    assert "FRAME-9" in done.rules
+    assert "FRAME-23" in done.rules
     hub.registered(2, "d")
     assert "TRUST-3" in hub.receive(2, Malformed(Action.ASSIST_OFFLINE, "?")).rules
     assert dropped("FRAME-22", 2, hub.receive(2, Malformed(Action.OFFLINE, "?"), source=9))
@@ -308,7 +315,7 @@ def test_open_trust_is_off_by_default_and_for_assists_with_a_source_only() -> No
         hub = root(trust=trust)
         hub.up(1)
         done = hub.receive(1, message, source=source)
-        assert "FRAME-9" in done.rules and "TRUST-5" not in done.rules
+        assert "FRAME-23" in done.rules and "TRUST-5" not in done.rules
         assert hub.unchanged
 
 
@@ -320,7 +327,7 @@ def test_open_trust_gives_nobody_an_id_that_is_live_or_registered() -> None:
     hub.up(4)
     for source in (HUB_A, 30, 2):
         done = hub.receive(4, AssistRegister("x"), source=source)
-        assert "FRAME-9" in done.rules and hub.unchanged
+        assert "FRAME-23" in done.rules and hub.unchanged
     hub.down(1)
     assert "TRUST-5" in hub.receive(4, AssistRegister("x"), source=HUB_A).rules
 
@@ -342,7 +349,7 @@ def test_open_trust_does_not_give_away_a_registered_device_that_was_given_a_role
     hub.now_with(node_roles={2: "admin"})
     hub.up(3)
     done = hub.receive(3, AssistOffline("x", 9), source=2)
-    assert "FRAME-9" in done.rules and hub.unchanged
+    assert "FRAME-23" in done.rules and hub.unchanged
 
 
 def test_open_trust_is_not_given_for_a_bad_payload() -> None:

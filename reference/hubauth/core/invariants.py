@@ -227,6 +227,9 @@ def accepted_invalidation(before: State, happened: Input, done: Step) -> PermsIn
     return None if dropped or refused or held else frame.body
 
 
+_REFUSALS = (Reason.FORBIDDEN, Reason.INVALID_REQUEST, Reason.NOT_INDEXED)
+
+
 def unauthenticated_sees_only_register_and_auth(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
     """A child link without a session gets answers to register and authenticate, and refusals."""
     found: Findings = []
@@ -237,7 +240,7 @@ def unauthenticated_sees_only_register_and_auth(policy: Policy, before: State, h
             continue
         body = output.frame.body
         entrance = isinstance(body, Answer) and body.action in (Action.REGISTER, Action.AUTHENTICATE)
-        refusal = isinstance(body, Answer) and body.reason in (Reason.FORBIDDEN, Reason.INVALID_REQUEST)
+        refusal = isinstance(body, Answer) and body.reason in _REFUSALS
         if not entrance and not refusal:
             found.append(f"link {output.link} without a session was sent {body!r}")
     return found

@@ -12,13 +12,21 @@ def on_offline(t: Transition, received: Received, message: Offline) -> None:
     session = t.links[received.link]
     assert session is not None
     if message.device_id != session.device_id or message.node_id not in (0, session.node_id):
-        refuse(t, received, Reason.FORBIDDEN, "OFF-3")
+        _refuse_about_others(t, received, message, session.node_id)
         return
     t.cite("OFF-1")
     if t.policy.answer_offline:
         t.cite("OFF-2")
         answer_to(t, received, Reason.OK, node_id=session.node_id)
     presence.end_session(t, received.link)
+
+
+def _refuse_about_others(t: Transition, received: Received, message: Offline, own: int) -> None:
+    named = {message.node_id, t.node_of(message.device_id) or 0} - {own}
+    if any(node_id in t.directory and t.directory[node_id].online for node_id in named):
+        refuse(t, received, Reason.FORBIDDEN, "OFF-11")
+    else:
+        refuse(t, received, Reason.NOT_INDEXED, "OFF-10")
 
 
 def on_assist_offline(t: Transition, received: Received, message: AssistOffline) -> None:

@@ -116,7 +116,10 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         _trust_openly(t, received, action)
     session = t.links[link]
     if session is None:
-        refuse(t, received, Reason.FORBIDDEN, "FRAME-9")
+        if action is Action.OFFLINE:
+            refuse(t, received, Reason.NOT_INDEXED, "OFF-10")
+        else:
+            refuse(t, received, Reason.FORBIDDEN, "FRAME-23")
         return False
     exempt = action is Action.REVOKE and session.is_hub
     if not exempt and not _may_speak_for(t, link, session, source):

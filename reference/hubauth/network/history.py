@@ -140,7 +140,8 @@ def must_be_answered(policy: Policy, before: State, received: Received) -> bool:
 def _is_reachable(before: State, session: Session, source: int) -> bool:
     route = before.directory.get(source)
     below = session.is_hub and route is not None and route.via == session.node_id
-    return source == session.node_id or below
+    unnamed = source == 0 and not session.is_hub
+    return source == session.node_id or below or unnamed
 
 
 # Permissions

@@ -22,8 +22,8 @@ _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-1
 """Cited by most steps; the last resort."""
 
 _SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-8", "AUTH-11", "AUTH-16", "AUTH-15")
-_OFFLINE = ("OFF-3", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-6")
-_ENTRY = ("TRUST-8", "FRAME-9", "FRAME-17", "FRAME-19", "TRUST-3")
+_OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-6")
+_ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 
 _ANSWERS: dict[Action | None, tuple[str, ...]] = {
     Action.REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", "REG-14", "TIME-3", "REG-6", "REG-13"),

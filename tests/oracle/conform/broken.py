@@ -333,6 +333,11 @@ def _drops_zero() -> Decide:
     return decide
 
 
+def _forbids_offline(frame: Frame, answer: Answer) -> Frame:
+    wrong = answer.action is Action.OFFLINE and answer.reason is Reason.NOT_INDEXED
+    return evolve(frame, body=evolve(answer, reason=Reason.FORBIDDEN)) if wrong else frame
+
+
 def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
     """Closes no link of a hub."""
     session = state.links.get(output.link) if isinstance(output, Close) else None
@@ -352,8 +357,8 @@ BROKEN: dict[str, Broken] = {
     "wrong action in the answer": Broken("MSG-1", spoil=_other_word),
     "leaves node_id out": Broken("MSG-10", spoil=_without_node),
     "answers before it revokes": Broken("REG-10", _out_of_order),
-    "lets strangers ask for permissions": Broken("FRAME-9", instead(GetPerms, _serves_strangers)),
-    "lets strangers list roles": Broken("FRAME-9", instead(ListRoles, _serves_strangers)),
+    "lets strangers ask for permissions": Broken("FRAME-23", instead(GetPerms, _serves_strangers)),
+    "lets strangers list roles": Broken("FRAME-23", instead(ListRoles, _serves_strangers)),
     "accepts any credential": Broken("AUTH-2", instead(Authenticate, _accepts_any_credential)),
     "keeps session after revoke": Broken(
         "REV-6", instead(Revoke, _keeps_the_session), profile={"close_on_revoke": False}
@@ -363,6 +368,7 @@ BROKEN: dict[str, Broken] = {
         "OFF-2", profile={"answer_offline": False}, hub={"answer_offline": True}
     ),
     "drops SourceID 0 of who is admitted": Broken("FRAME-21", _drops_zero),
+    "forbids offline to who is not there": Broken("OFF-10", answering(_forbids_offline)),
     "wrong Major": Broken("FRAME-13", answering(lambda frame, _: evolve(frame, major=Major.OK_RESP))),
     "wrong TargetID": Broken("FRAME-14", answering(lambda frame, _: evolve(frame, target=77))),
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),

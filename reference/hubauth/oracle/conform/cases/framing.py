@@ -49,13 +49,12 @@ def begins_without_session(world: World) -> None:
     stranger.say(AssistRegister(world.fresh_name()), source=device.node_id)
 
 
-@case("FRAME-9", depends_on=("FRAME-10",))
+@case("FRAME-23", depends_on=("FRAME-10",))
 def refuses_without_session(world: World) -> None:
-    """Without a session everything but register and authenticate is answered 403."""
+    """Without a session everything but register, authenticate and offline is answered 403."""
     stranger = world.device()
     asked: list[Request] = [AssistRegister(world.fresh_name())]
     available = world.subject.profile.available
-    asked += [Offline(stranger.device_id, 5)] if "offline" in available else []
     asked += [Revoke(stranger.device_id)] if "revoke" in available else []
     asked += [GetPerms(1)] if "perms" in available else []
     asked += [ListRoles()] if "list_roles" in available else []

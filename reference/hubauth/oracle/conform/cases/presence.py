@@ -109,9 +109,18 @@ def optional_fields(world: World) -> None:
     device.say(Offline(device.device_id))
 
 
-@case("OFF-3", needs=("register", "offline"), depends_on=("FRAME-10",))
+@case("OFF-10", needs=("register", "offline"), depends_on=("FRAME-10",))
+def nobody_in_the_index(world: World) -> None:
+    """Offline on a connection without a session, or about somebody who is not online, is answered 4701."""
+    stranger, device = world.device(), world.registered()
+    stranger.say(Offline(stranger.device_id, 5))
+    stranger.say(Offline(device.device_id, device.node_id))
+    device.say(Offline(world.fresh_name(), 0xFFF0_0000))
+
+
+@case("OFF-11", needs=("register", "offline"), depends_on=("FRAME-10",))
 def not_for_others(world: World) -> None:
-    """Offline about another device, or another node, is answered 403."""
+    """Offline about another device, or another node, that is online is answered 403."""
     first, second = world.registered(), world.registered()
     first.say(Offline(second.device_id, second.node_id))
     first.say(Offline(first.device_id, second.node_id))
