@@ -187,7 +187,9 @@ def test_a_late_report_that_erases_a_newer_route() -> None:
     assert after(hub, received(1, AssistOffline("leaf", 30)), directory=hub.state.directory.delete(30)) == late
     assert after(hub, received(2, AssistOffline("leaf", 30)), directory=offline) == []
     assert after(hub, received(PARENT, AssistOffline("leaf", 30)), directory=offline) == []
-    assert after(hub, received(1, Offline("leaf", 30)), directory=offline) == []
+    assert after(hub, received(1, Offline("leaf", 30)), directory=offline) == late
+    assert after(hub, received(1, Offline("leaf")), directory=offline) == late
+    assert after(hub, received(2, Offline("leaf")), directory=offline) == []
     assert after(hub, QUIET, directory=offline) == []
 
 

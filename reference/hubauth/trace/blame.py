@@ -22,7 +22,7 @@ _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-1
 """Cited by most steps; the last resort."""
 
 _SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-8", "AUTH-11", "AUTH-16", "AUTH-15")
-_OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-6")
+_OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
 _ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 
 _ANSWERS: dict[Action | None, tuple[str, ...]] = {
@@ -55,7 +55,7 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
 _ANNOUNCEMENT = ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "BIND-5")
 _PASSED_SEARCH = ("AUTH-8", "AUTH-9", "AUTH-5")
 _FENCE = ("REV-13",)
-_DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-5")
+_DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-13", "OFF-5")
 _CLOSE = ("LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
 
 _UNASKED: dict[Action | None, tuple[str, ...]] = {

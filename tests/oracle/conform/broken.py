@@ -338,6 +338,23 @@ def _forbids_offline(frame: Frame, answer: Answer) -> Frame:
     return evolve(frame, body=evolve(answer, reason=Reason.FORBIDDEN)) if wrong else frame
 
 
+def _has_its_own_reason(_: Policy, __: State, ___: Input, output: Output) -> Iterable[Output]:
+    body = output.frame.body if isinstance(output, Send) else None
+    if isinstance(output, Send) and isinstance(body, AssistOffline):
+        output = Send(output.link, evolve(output.frame, body=evolve(body, reason="offline")))
+    yield output
+
+
+def _hubs_say_it_for_themselves(policy: Policy, state: State, received: Received) -> Step:
+    """Takes an offline of a hub for a device's own."""
+    session, body = state.links.get(received.link), body_of(received)
+    if session is None or not session.is_hub or body.device_id == session.device_id:
+        return step(policy, state, received)
+    answer = Answer(Action.OFFLINE, Reason.FORBIDDEN, body.device_id, body.node_id)
+    frame = Frame(answer, Major.ERR_RESP, received.frame.msg_id, state.node_id, session.node_id)
+    return evolve(step(policy, state, received), state=state, outputs=(Send(received.link, frame),))
+
+
 def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
     """Closes no link of a hub."""
     session = state.links.get(output.link) if isinstance(output, Close) else None
@@ -369,6 +386,8 @@ BROKEN: dict[str, Broken] = {
     ),
     "drops SourceID 0 of who is admitted": Broken("FRAME-21", _drops_zero),
     "forbids offline to who is not there": Broken("OFF-10", answering(_forbids_offline)),
+    "forbids offline to hubs": Broken("OFF-12", instead(Offline, _hubs_say_it_for_themselves)),
+    "gives a reason of its own": Broken("OFF-13", rewriting(_has_its_own_reason), role="child"),
     "wrong Major": Broken("FRAME-13", answering(lambda frame, _: evolve(frame, major=Major.OK_RESP))),
     "wrong TargetID": Broken("FRAME-14", answering(lambda frame, _: evolve(frame, target=77))),
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),

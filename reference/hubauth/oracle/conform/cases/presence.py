@@ -145,6 +145,18 @@ def refuses_late_reports(world: World) -> None:
     world.registered().opaque(device.node_id)
 
 
+@case("OFF-12", needs=("register", "offline", "child_hub"), depends_on=("OFF-6",))
+def believes_offline_of_hubs(world: World) -> None:
+    """A child hub may say offline for a device behind it, by node or by name, and for nobody else."""
+    hub, device = world.child_hub(), world.registered()
+    first, second = hub.adopt(), hub.adopt()
+    hub.say(Offline(first.device_id, first.node_id))
+    hub.say(Offline(second.device_id))
+    hub.say(Offline(device.device_id, device.node_id))
+    for peer in (first, second):
+        device.opaque(peer.node_id)
+
+
 @case("CODE-8", needs=("offline", "child_hub"), depends_on=("TRUST-1",))
 def code_of_not_online(world: World) -> None:
     """A report about a node that is not in the directory is 4701."""
@@ -198,6 +210,13 @@ def reports_offline(world: World) -> None:
 def notices_who_is_gone(world: World) -> None:
     """A device whose connection ends is reported to the parent."""
     world.registered().hang_up()
+
+
+@case("OFF-13", needs=("register", "offline", "parent"), depends_on=("OFF-5",))
+def passes_the_reason_on(world: World) -> None:
+    """The reason of an offline goes up with the report."""
+    device = world.registered()
+    device.say(Offline(device.device_id, device.node_id, "client disconnect"))
 
 
 @case("OFF-9", needs=("register", "offline", "parent"), depends_on=("OFF-5",))
