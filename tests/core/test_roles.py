@@ -155,10 +155,10 @@ def test_it_is_passed_on_to_child_hubs_and_never_up_or_to_devices_or_back() -> N
     asked = hub.next_id
     done = hub.receive(3, message, msg_id=9)
     assert done.outputs == (
-        question(1, message, hub, asked, target=HUB_A),
-        question(2, message, hub, asked + 1, target=HUB_B),
+        question(1, message, hub, asked, target=0),
+        question(2, message, hub, asked + 1, target=0),
     )
-    assert "PERM-13" in done.rules
+    assert "PERM-18" in done.rules
     done = hub.receive(PARENT, message, source=1)
     assert [send.link for send in sent(done)] == [1, 2]
     hub.down(1)
@@ -237,8 +237,8 @@ def test_a_policy_change_at_the_authority_invalidates_the_nodes_that_changed() -
     done = hub.now_with(node_roles={30: "admin", 31: "node", 33: "admin"})
     message = PermsInvalidate((31, 33), "policy changed")
     assert sent(done) == [
-        question(1, message, hub, asked, target=HUB_A),
-        question(2, message, hub, asked + 1, target=HUB_B),
+        question(1, message, hub, asked, target=0),
+        question(2, message, hub, asked + 1, target=0),
     ]
     assert "PERM-16" in done.rules
     hub.registered(3, "d")

@@ -9,17 +9,20 @@ from hubauth.core.messages import (
     NO_GRANT,
     Action,
     Answer,
+    Frame,
     GetPerms,
     Grant,
     ListRoles,
+    Major,
     PermsInvalidate,
     Reason,
     RoleOfNode,
 )
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.ordered import EMPTY, OrderedIds
+from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
-from hubauth.core.talk import answer_to, ask, refuse, reply, send_request, settle, waiting_for
+from hubauth.core.talk import answer_to, ask, refuse, reply, settle, waiting_for
 from hubauth.core.transition import Transition
 
 MAX_PAGE = 1000
@@ -195,8 +198,8 @@ def pass_down(t: Transition, message: PermsInvalidate, came_from: Link | None) -
     for node_id in sorted(t.neighbours):
         link = t.hub_link(node_id)
         if link is not None and link != came_from:
-            t.cite("PERM-13")
-            send_request(t, link, message)
+            t.cite("PERM-18", "FRAME-15")
+            t.emit(Send(link, Frame(message, Major.CMD, t.take_msg_id(), t.node_id)))
 
 
 # Policy

@@ -89,6 +89,8 @@ def blame_for_header(name: str, body: Body) -> str:
         return {"major": "FRAME-13", "target": "FRAME-14"}.get(name, "FRAME-12")
     if isinstance(body, Revoke):
         return "REV-15" if name == "msg_id" else "REV-2"
+    if isinstance(body, PermsInvalidate) and name == "target":
+        return "PERM-18"
     return "FRAME-15"
 
 

@@ -355,6 +355,13 @@ def _hubs_say_it_for_themselves(policy: Policy, state: State, received: Received
     return evolve(step(policy, state, received), state=state, outputs=(Send(received.link, frame),))
 
 
+def _addresses_invalidations(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
+    if isinstance(output, Send) and isinstance(output.frame.body, PermsInvalidate):
+        session = state.links.get(output.link)
+        output = Send(output.link, evolve(output.frame, target=session.node_id if session is not None else 0))
+    yield output
+
+
 def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
     """Closes no link of a hub."""
     session = state.links.get(output.link) if isinstance(output, Close) else None
@@ -388,6 +395,7 @@ BROKEN: dict[str, Broken] = {
     "forbids offline to who is not there": Broken("OFF-10", answering(_forbids_offline)),
     "forbids offline to hubs": Broken("OFF-12", instead(Offline, _hubs_say_it_for_themselves)),
     "gives a reason of its own": Broken("OFF-13", rewriting(_has_its_own_reason), role="child"),
+    "addresses invalidations": Broken("PERM-18", rewriting(_addresses_invalidations)),
     "wrong Major": Broken("FRAME-13", answering(lambda frame, _: evolve(frame, major=Major.OK_RESP))),
     "wrong TargetID": Broken("FRAME-14", answering(lambda frame, _: evolve(frame, target=77))),
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),

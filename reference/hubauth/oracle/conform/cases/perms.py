@@ -114,7 +114,7 @@ def silent_success(world: World) -> None:
     admin.say(PermsInvalidate((5, 6), "why not"))
 
 
-@case("PERM-13", needs=("register", "perms_invalidate", "admin", "child_hub"), depends_on=("PERM-15",))
+@case("PERM-18", needs=("register", "perms_invalidate", "admin", "child_hub"), depends_on=("PERM-15",))
 def tells_child_hubs(world: World) -> None:
     """An invalidation is passed on to child hubs, unchanged, and to nobody else."""
     world.child_hub()
@@ -181,7 +181,7 @@ def asks_again_at_once(world: World) -> None:
     device.say(GetPerms(node_id))
 
 
-@case("PERM-13/parent", needs=("perms_invalidate", "child_hub", "parent"), depends_on=("FRAME-10",))
+@case("PERM-18/parent", needs=("perms_invalidate", "child_hub", "parent"), depends_on=("FRAME-10",))
 def passes_invalidations_down(world: World) -> None:
     """An invalidation from the parent goes to child hubs and not back."""
     world.child_hub()
