@@ -127,9 +127,15 @@ class NaiveRoot:
 
     def _free_node(self) -> int:
         node_id = self.next_node
-        while node_id in self.existing():
+        while node_id in (1, *self.nodes.values()) or self._is_kept(node_id):
             node_id += 1
         return node_id
+
+    def _is_kept(self, node_id: int) -> bool:
+        """Whether the configuration means somebody by it."""
+        role = self.policy.node_roles.get(node_id, self.policy.default_role)
+        special = role != self.policy.default_role
+        return special or any(binding.node_id == node_id for binding in self.policy.provisioned)
 
     def authenticate(self, link: int, device: str, credential: str) -> list[Said]:
         if not self.policy.has_credentials:

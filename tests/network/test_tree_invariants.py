@@ -202,10 +202,10 @@ def stops_after_a_batch(t: Transition) -> None:
     t.announcing = None
 
 
-def believes_it(t: Transition, received: Received, message: AssistOffline) -> None:
-    route = t.mark_offline(message.node_id)
+def believes_it(t: Transition, received: Received, message: AssistOffline, node_id: int) -> None:
+    route = t.mark_offline(node_id)
     answer_to(t, received, Reason.OK)
-    presence.report_offline(t, message.node_id, route.device_id)
+    presence.report_offline(t, node_id, route.device_id)
 
 
 def passes_on_its_own(t: Transition, message: PermsInvalidate, came_from: Link | None) -> None:

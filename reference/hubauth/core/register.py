@@ -91,7 +91,7 @@ def _issue(t: Transition, received: Received, device_id: str) -> int | Reason:
 def _allocate(t: Transition, device_id: str) -> int | Reason:
     t.cite("REG-2")
     node_id = max(t.next_node_id, t.policy.first_node_id)
-    while node_id in t.policy.named_nodes or node_id in t.roster or node_id in t.link_of_node:
+    while node_id in t.policy.kept_nodes or node_id in t.link_of_node or authority.has_given_out(t, node_id):
         node_id += 1
     if node_id > MAX_NODE_ID:
         t.cite("REG-3")
@@ -101,6 +101,9 @@ def _allocate(t: Transition, device_id: str) -> int | Reason:
     t.forget_hearsay(device_id, node_id)
     t.put_registration(device_id, Registration(node_id))
     t.enroll(node_id, t.policy.role_of(node_id))
+    if node_id in t.policy.named_nodes:
+        t.cite("REG-17")
+        t.named_and_registered |= {node_id}
     return node_id
 
 
