@@ -14,6 +14,7 @@ from hubauth.core.messages import (
     AssistOffline,
     Frame,
     GetPerms,
+    Grant,
     Malformed,
     Offline,
     PermsInvalidate,
@@ -128,8 +129,11 @@ def test_an_index_that_was_forgotten() -> None:
     hub = with_hubs(mid())
     hub.found_below("leaf", 30, 1)
     hub.found_below("leaf", 30, 2)
+    hub.receive(1, GetPerms(41))
+    hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 41, grant=Grant("node", ())))
     hub.receive(1, GetPerms(40))
-    for name in ("link_of_node", "node_of_device", "online_via", "waiting", "asking", "dismissed"):
+    tables = ("link_of_node", "node_of_device", "online_via", "waiting", "asking", "dismissed")
+    for name in (*tables, "heard", "fetched", "fetched_of_role"):
         index = evolve(hub.state.index, **{name: getattr(Index(), name)})
         assert names(check_state(hub.policy, evolve(hub.state, index=index))) == ["IndexesAgree"]
     hub = settled()

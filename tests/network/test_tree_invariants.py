@@ -202,7 +202,7 @@ def stops_after_a_batch(t: Transition) -> None:
     t.announcing = None
 
 
-def believes_it(t: Transition, received: Received, message: AssistOffline, node_id: int) -> None:
+def believes_it(t: Transition, received: Received, _: AssistOffline, node_id: int) -> None:
     route = t.mark_offline(node_id)
     answer_to(t, received, Reason.OK)
     presence.report_offline(t, node_id, route.device_id)

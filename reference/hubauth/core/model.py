@@ -141,8 +141,14 @@ class Index:
     dismissed: Map[tuple[Link | None, int], int] = Map()
     """(child hub's link, node) -> the outstanding order to go."""
     roster: OrderedIds = EMPTY
-    """The nodes ``list_roles`` shows."""
+    """The nodes whose role this hub knows by itself: the authority of every existing one, others of those they name."""
     roster_of_role: Map[str, OrderedIds] = Map()
+    heard: OrderedIds = EMPTY
+    """The other nodes that directory or configuration name."""
+    fetched: OrderedIds = EMPTY
+    """The nodes that are known by a cached grant and by nothing else."""
+    fetched_of_role: Map[str, OrderedIds] = Map()
+    """Cached grants by role, as far as they count."""
     named_and_registered: frozenset[int] = frozenset()
     """Authority: nodes that were given to a device and that the configuration names, too."""
 

@@ -1,11 +1,14 @@
 """Roles and permissions: who knows them, asking for them, listing them, and forgetting them."""
 
+from bisect import bisect_right
+from heapq import merge
 from itertools import islice
 
 from hubauth.core import authority
 from hubauth.core.indexes import rosters
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
+    MAX_NODE_ID,
     NO_GRANT,
     Action,
     Answer,
@@ -118,22 +121,35 @@ def check_permission(t: Transition, received: Received, permission: str) -> bool
 
 
 def on_list_roles(t: Transition, received: Received, message: ListRoles) -> None:
-    t.cite("PERM-8", "PERM-9", "PERM-10")
-    here = authority.is_here(t)
-    listed = t.roster_of_role.get(message.role, EMPTY) if message.role else t.roster
+    t.cite("PERM-19", "PERM-9", "PERM-10")
+    listed: tuple[OrderedIds, ...]
+    if message.role:
+        listed = t.roster_of_role.get(message.role, EMPTY), t.fetched_of_role.get(message.role, EMPTY)
+    else:
+        listed = t.roster, t.heard, t.fetched
     total, page = select_page(listed, message.node_ids, message.offset, message.limit)
-    rows = [RoleOfNode(node_id, t.policy.resolve(node_id) if here else t.perms[node_id]) for node_id in page]
+    rows = [RoleOfNode(node_id, _listed_grant(t, node_id)) for node_id in page]
     answer = Answer(Action.LIST_ROLES, Reason.OK, total=total, roles=_fitting(t, rows))
     reply(t, received.link, received.frame.msg_id, received.frame.trace_id, answer)
 
 
-def select_page(listed: OrderedIds, wanted: tuple[int, ...], offset: int, limit: int) -> tuple[int, list[int]]:
-    """How many nodes are left after filtering, and the ones on this page."""
+def _listed_grant(t: Transition, node_id: int) -> Grant:
+    return t.policy.resolve(node_id) if node_id in t.roster else t.perms.get(node_id, NO_GRANT)
+
+
+def select_page(
+    listed: tuple[OrderedIds, ...], wanted: tuple[int, ...], offset: int, limit: int
+) -> tuple[int, list[int]]:
+    """How many nodes of these sets, which have none in common, are left after filtering, and the ones on this page."""
     size = min(limit, MAX_PAGE)
     if wanted:
-        kept = [node_id for node_id in sorted(set(wanted)) if node_id in listed]
+        kept = [node_id for node_id in sorted(set(wanted)) if any(node_id in one for one in listed)]
         return len(kept), kept[offset : offset + size]
-    return len(listed), list(islice(listed.page(offset), size))
+    before = (
+        bisect_right(range(MAX_NODE_ID + 2), offset, key=lambda item: sum(one.position(item) for one in listed)) - 1
+    )
+    rows = merge(*(one.page(one.position(before)) for one in listed))
+    return sum(map(len, listed)), list(islice(rows, size))
 
 
 def _fitting(t: Transition, rows: list[RoleOfNode]) -> tuple[RoleOfNode, ...]:
@@ -216,4 +232,4 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
-    t.roster, t.roster_of_role, t.named_and_registered = rosters(t.policy, t.node_id, t.registry, t.perms)
+    (t.roster, t.roster_of_role, t.heard, t.fetched, t.fetched_of_role, t.named_and_registered) = rosters(t.policy, t)

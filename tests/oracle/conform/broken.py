@@ -28,6 +28,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import Entry, Neighbour, State
+from hubauth.core.ordered import EMPTY
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
@@ -362,6 +363,12 @@ def _addresses_invalidations(_: Policy, state: State, __: Input, output: Output)
     yield output
 
 
+def _lists_the_cache(policy: Policy, state: State, received: Received) -> Step:
+    """Knows nobody but whom it has asked about."""
+    done = step(policy, evolve(state, index=evolve(state.index, heard=EMPTY)), received)
+    return evolve(done, state=state)
+
+
 def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
     """Closes no link of a hub."""
     session = state.links.get(output.link) if isinstance(output, Close) else None
@@ -396,6 +403,7 @@ BROKEN: dict[str, Broken] = {
     "forbids offline to hubs": Broken("OFF-12", instead(Offline, _hubs_say_it_for_themselves)),
     "gives a reason of its own": Broken("OFF-13", rewriting(_has_its_own_reason), role="child"),
     "addresses invalidations": Broken("PERM-18", rewriting(_addresses_invalidations)),
+    "lists its cache alone": Broken("PERM-19", instead(ListRoles, _lists_the_cache), role="child"),
     "wrong Major": Broken("FRAME-13", answering(lambda frame, _: evolve(frame, major=Major.OK_RESP))),
     "wrong TargetID": Broken("FRAME-14", answering(lambda frame, _: evolve(frame, target=77))),
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),
@@ -415,7 +423,7 @@ BROKEN: dict[str, Broken] = {
     "keeps superseded sessions": Broken("BIND-3", hub={"close_superseded": False}),
     "accepts long payloads": Broken("WIRE-6", limits={"payload": 65536}),
     "grants everything": Broken("PERM-1", answering(_wrong_perms)),
-    "lists unsorted": Broken("PERM-8", answering(_unsorted)),
+    "lists unsorted": Broken("PERM-19", answering(_unsorted)),
 }
 
 
