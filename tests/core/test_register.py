@@ -98,7 +98,7 @@ def test_an_id_whose_configured_grant_is_the_default_one_is_given_out() -> None:
     roles = {1: "admin", 2: "node", 3: "lock", 4: "guest", 5: "node"}
     hub = root(node_roles=roles, role_perms={**ROLES, "lock": ("door",)})
     assert [hub.registered(number, f"d{number}") for number in (1, 2)] == [2, 5]
-    assert "REG-17" in hub.steps[-1].rules
+    assert "REG-20" in hub.steps[-1].rules
     assert hub.state.index.named_and_registered == {2, 5}
     done = hub.receive(1, GetPerms(2))
     assert done.outputs == (reply(1, Answer(Action.GET_PERMS, Reason.OK, "", 2, grant=NODE), hub),)
@@ -285,7 +285,7 @@ def test_without_credentials_a_success_has_none() -> None:
     hub.up(1)
     hub.receive(1, Register("d"))
     done = hub.answered(PARENT, Answer(None, Reason.OK, "d", 30, ""))
-    assert sent(done) == [reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30), hub)]
+    assert sent(done) == [reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30), hub, source=1)]
     assert hub.session(1).node_id == 30
 
 

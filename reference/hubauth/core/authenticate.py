@@ -49,12 +49,16 @@ def on_authenticate(t: Transition, received: Received, message: Authenticate) ->
             t.cite("AUTH-18")
         asker = waiting_for(received, _AUTHENTICATE, None, message.device_id)
         admit(t, asker, entry)
+        let_routes_follow(t, message.device_id)
     else:
         refuse(t, received, Reason.NOT_ADMITTED, "AUTH-2")
 
 
-def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT) -> None:
-    """Store, bind and answer: the only way into a session. ``told`` is what another hub said of the node."""
+def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT, source: int = 0) -> None:
+    """Store, bind and answer: the only way into a session.
+
+    ``told`` is what another hub said of the node, ``source`` the hub whose decision this is, if not this one's own.
+    """
     link = pending.asker
     assert link is not None
     known = t.links[link]
@@ -65,9 +69,18 @@ def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT)
     presence.bind(t, link, pending.device_id, entry.node_id, is_hub)
     if t.policy.has_perms:
         t.cite("AUTH-17")
-    settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT)
+    settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT, source=source)
     if is_hub and not was_hub_link:
         revoke.welcome(t, entry.node_id)
+
+
+def let_routes_follow(t: Transition, device_id: str) -> None:
+    """Where no presence messages exist, a search whose result is known shows the hubs above where the device is."""
+    if t.policy.has_presence or not t.parent_present:
+        return
+    t.cite("AUTH-25")
+    about = Pending(Purpose.RELAY, Action.ASSIST_AUTHENTICATE, PARENT, device_id=device_id)
+    ask(t, AssistAuthenticate(device_id), about)
 
 
 def find_entry(t: Transition, device_id: str) -> Entry | None:
@@ -169,11 +182,12 @@ def _pass_search_on(t: Transition, received: Received, message: AssistAuthentica
     ask(t, message, waiting_for(received, Purpose.RELAY, way, device_id=message.device_id))
 
 
-def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
     """A search that this hub began for its own device is over."""
     if answer.reason is not Reason.OK:
         t.cite("AUTH-19")
-        settle(t, pending, answer.reason if CODES[answer.reason] in _PASSED_ON else Reason.UNREACHABLE)
+        passed_on = CODES[answer.reason] in _PASSED_ON
+        settle(t, pending, answer.reason if passed_on else Reason.UNREACHABLE, source=source)
         return
     if not is_usable(t, pending, answer):
         t.cite("AUTH-19")
@@ -185,19 +199,19 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
             settle(t, pending, Reason.NOT_ADMITTED)
             return
     t.cite("AUTH-12")
-    admit(t, pending, Entry(answer.node_id, pending.credential), answer.grant)
+    admit(t, pending, Entry(answer.node_id, pending.credential), answer.grant, source)
 
 
-def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
-    """Pass an answer back to the hub that asked."""
-    if answer.reason is Reason.OK:
-        assert pending.asker is not None
+def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
+    """Pass an answer back to the hub that asked; where none did, the question was all that mattered."""
+    if answer.reason is Reason.OK and pending.asker is not None:
         follow_answer(t, pending.asker, answer.node_id, pending.device_id)
     if pending.action is Action.ASSIST_REGISTER:
         t.cite("REG-8")
     elif t.policy.has_credentials:
         t.cite("AUTH-11")
-    settle(t, pending, answer.reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
+    about = {"node_id": answer.node_id, "source": source}
+    settle(t, pending, answer.reason, credential=answer.credential, grant=answer.grant, **about)
 
 
 def is_usable(t: Transition, pending: Pending, answer: Answer) -> bool:

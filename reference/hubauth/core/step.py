@@ -48,7 +48,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, Purpose, Session, State
 from hubauth.core.policy import Policy, Trust
-from hubauth.core.talk import refuse, refuse_malformed, settle
+from hubauth.core.talk import handler_of, refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
 
 _ENTRANCE = (Action.REGISTER, Action.AUTHENTICATE)
@@ -209,11 +209,11 @@ def _answers(pending: Pending, answer: Answer) -> bool:
 def _settle_with(t: Transition, received: Received, pending: Pending, answer: Answer) -> None:
     match pending.purpose:
         case Purpose.REGISTER:
-            register.on_register_answer(t, pending, answer)
+            register.on_register_answer(t, pending, answer, handler_of(t, received))
         case Purpose.AUTHENTICATE | Purpose.QUERY:
-            authenticate.on_search_answer(t, pending, answer)
+            authenticate.on_search_answer(t, pending, answer, handler_of(t, received))
         case Purpose.RELAY:
-            authenticate.on_relayed_answer(t, pending, answer)
+            authenticate.on_relayed_answer(t, pending, answer, handler_of(t, received))
         case Purpose.PERMS:
             perms.on_perms_answer(t, pending, answer)
         case Purpose.HELD:

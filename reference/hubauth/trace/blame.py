@@ -26,7 +26,18 @@ _OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12",
 _ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 
 _ANSWERS: dict[Action | None, tuple[str, ...]] = {
-    Action.REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", "REG-14", "TIME-3", "REG-6", "REG-13"),
+    Action.REGISTER: (
+        "REG-12",
+        "REG-11",
+        "REG-3",
+        "AUTHY-5",
+        "AUTHY-6",
+        "REG-14",
+        "TIME-3",
+        "REG-6",
+        "REG-13",
+        "REG-21",
+    ),
     Action.ASSIST_REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", "TIME-3", "REG-7", "REG-8"),
     Action.AUTHENTICATE: (
         *("REV-11", "AUTH-3", "AUTH-2", "AUTH-4", "AUTH-10", "AUTH-9", "AUTH-14", "AUTH-19", "TIME-3"),
@@ -53,7 +64,7 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
     bytes: ("FRAME-1", "FRAME-2", "FRAME-3", "FRAME-8", "FRAME-7", "FRAME-6", "FRAME-5", "FRAME-4"),
 }
 _ANNOUNCEMENT = ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "BIND-5")
-_PASSED_SEARCH = ("AUTH-8", "AUTH-9", "AUTH-5")
+_PASSED_SEARCH = ("AUTH-25", "AUTH-8", "AUTH-9", "AUTH-5")
 _FENCE = ("REV-13",)
 _DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-13", "OFF-5")
 _CLOSE = ("LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
