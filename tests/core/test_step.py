@@ -133,6 +133,35 @@ def test_a_devices_revoke_must_come_from_itself_and_a_hubs_may_come_from_anybody
     assert [send.link for send in sent(done)] == [2]
 
 
+def test_of_several_faults_the_first_in_the_list_decides() -> None:
+    hub = with_hubs(mid())
+    hub.admitted_from_above(3, "d", 30)
+    hub.up(4)
+    bad = Malformed(Action.ASSIST_REGISTER, "?")
+    in_order = (
+        ("FRAME-20", 9, Malformed(None, "?"), 99),
+        ("FRAME-16", 3, Answer(Action.REVOKE, Reason.OK, "x"), 99),
+        ("FRAME-22", 3, Answer(Action.ASSIST_REGISTER, Reason.OK, "x"), 99),
+        ("FRAME-16", 4, Answer(Action.ASSIST_REGISTER, Reason.OK, "x"), 99),
+        ("FRAME-18", 4, Malformed(None, "?"), 99),
+        ("FRAME-18", 3, Malformed(Action.ASSIST_REGISTER, "?", is_answer=True), 99),
+        ("FRAME-19", PARENT, Malformed(Action.OFFLINE, "?"), 99),
+        ("FRAME-17", PARENT, bad, 99),
+        ("FRAME-17", 4, Malformed(Action.REGISTER, "?"), 99),
+        ("FRAME-23", 4, bad, 99),
+        ("OFF-10", 4, Malformed(Action.OFFLINE, "?"), 99),
+        ("FRAME-22", 3, bad, 99),
+        ("TRUST-3", 3, bad, 30),
+        ("FRAME-17", 1, bad, HUB_A),
+        ("FRAME-17", 3, Malformed(Action.REVOKE, "?"), 30),
+    )
+    told = {"FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14"}
+    for rule, link, body, source in in_order:
+        done = hub.receive(link, body, source=source)
+        assert set(done.rules) - told == {rule}, (rule, done.rules)
+        assert hub.unchanged
+
+
 def test_an_answer_too_must_come_from_a_reachable_source() -> None:
     hub = with_hubs(root(**listing(d=30)))
     hub.found_below("d", 30, 1)
