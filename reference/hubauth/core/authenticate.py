@@ -120,7 +120,7 @@ def _search_for_device(t: Transition, received: Received, message: Authenticate)
         credential=message.credential,
     )
     if query:
-        ask(t, AssistQueryCredential(message.device_id), about)
+        ask(t, AssistQueryCredential(message.device_id, t.node_of(message.device_id) or 0), about)
     else:
         ask(t, AssistAuthenticate(message.device_id, message.credential), about)
 
