@@ -133,7 +133,11 @@ def test_an_index_that_was_forgotten() -> None:
     hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 41, grant=Grant("node", ())))
     hub.receive(1, GetPerms(40))
     tables = ("link_of_node", "node_of_device", "online_via", "waiting", "asking", "dismissed")
-    for name in (*tables, "heard", "fetched", "fetched_of_role"):
+    for name in ("named", "cached", "of_role"):
+        others = evolve(hub.state.index.others, **{name: getattr(Index().others, name)})
+        forgotten = evolve(hub.state, index=evolve(hub.state.index, others=others))
+        assert names(check_state(hub.policy, forgotten)) == ["IndexesAgree"]
+    for name in tables:
         index = evolve(hub.state.index, **{name: getattr(Index(), name)})
         assert names(check_state(hub.policy, evolve(hub.state, index=index))) == ["IndexesAgree"]
     hub = settled()

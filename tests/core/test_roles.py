@@ -383,4 +383,4 @@ def test_an_authority_with_a_parent_keeps_its_list_when_that_returns() -> None:
 def test_a_recovered_state_lists_the_same() -> None:
     state = State(node_id=5, perms=Map({40: NODE, 41: HUB}))
     hub = Hub(Policy(node_id=5, has_parent=True), state)
-    assert sorted(hub.state.index.fetched_of_role) == ["hub", "node"]
+    assert sorted(hub.state.index.others.of_role) == ["hub", "node"]

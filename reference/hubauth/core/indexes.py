@@ -9,6 +9,7 @@ from immutables import Map
 from hubauth.core.messages import Grant
 from hubauth.core.model import (
     Index,
+    Others,
     Purpose,
     Registration,
     Route,
@@ -59,9 +60,7 @@ def derive_index(policy: Policy, state: State) -> Index:
         ),
         roster=listed.roster,
         roster_of_role=listed.roster_of_role,
-        heard=listed.heard,
-        fetched=listed.fetched,
-        fetched_of_role=listed.fetched_of_role,
+        others=listed.others,
         named_and_registered=listed.named_and_registered,
     )
 
@@ -84,9 +83,7 @@ class Rosters(NamedTuple):
 
     roster: OrderedIds
     roster_of_role: Map[str, OrderedIds]
-    heard: OrderedIds
-    fetched: OrderedIds
-    fetched_of_role: Map[str, OrderedIds]
+    others: Others
     named_and_registered: frozenset[int]
 
 
@@ -105,10 +102,10 @@ def rosters(policy: Policy, tables: Known) -> Rosters:
         role = policy.role_of(node_id)
         of_role[role] = of_role.get(role, EMPTY).add(node_id)
         roster = roster.add(node_id)
-    heard = OrderedIds.of({*named, *tables.directory} - sure - registered)
-    cached = [(grant.role, node_id) for node_id, grant in tables.perms.items() if node_id not in roster]
-    fetched = OrderedIds.of(node_id for _, node_id in cached if node_id not in heard)
-    return Rosters(roster, Map(of_role), heard, fetched, _grouped(cached), named & registered)
+    met = OrderedIds.of({*named, *tables.directory} - sure - registered)
+    grants = [(grant.role, node_id) for node_id, grant in tables.perms.items() if node_id not in roster]
+    cached = OrderedIds.of(node_id for _, node_id in grants if node_id not in met)
+    return Rosters(roster, Map(of_role), Others(met, cached, _grouped(grants)), named & registered)
 
 
 def _grouped(pairs: Iterable[tuple[Key, int]]) -> Map[Key, OrderedIds]:

@@ -125,6 +125,18 @@ class Neighbour:
 
 
 @frozen
+class Others:
+    """The nodes that a hub knows without knowing their role by itself."""
+
+    named: OrderedIds = EMPTY
+    """By directory or configuration."""
+    cached: OrderedIds = EMPTY
+    """By a cached grant and nothing else."""
+    of_role: Map[str, OrderedIds] = Map()
+    """Cached grants by role, as far as they count."""
+
+
+@frozen
 class Index:
     """Derived tables."""
 
@@ -143,12 +155,7 @@ class Index:
     roster: OrderedIds = EMPTY
     """The nodes whose role this hub knows by itself: the authority of every existing one, others of those they name."""
     roster_of_role: Map[str, OrderedIds] = Map()
-    heard: OrderedIds = EMPTY
-    """The other nodes that directory or configuration name."""
-    fetched: OrderedIds = EMPTY
-    """The nodes that are known by a cached grant and by nothing else."""
-    fetched_of_role: Map[str, OrderedIds] = Map()
-    """Cached grants by role, as far as they count."""
+    others: Others = Others()
     named_and_registered: frozenset[int] = frozenset()
     """Authority: nodes that were given to a device and that the configuration names, too."""
 

@@ -1,6 +1,7 @@
 """Roles and permissions: who knows them, asking for them, listing them, and forgetting them."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 
@@ -124,17 +125,20 @@ def on_list_roles(t: Transition, received: Received, message: ListRoles) -> None
     t.cite("PERM-19", "PERM-9", "PERM-10")
     listed: tuple[OrderedIds, ...]
     if message.role:
-        listed = t.roster_of_role.get(message.role, EMPTY), t.fetched_of_role.get(message.role, EMPTY)
+        listed = t.roster_of_role.get(message.role, EMPTY), t.others.of_role.get(message.role, EMPTY)
     else:
-        listed = t.roster, t.heard, t.fetched
+        listed = t.roster, t.others.named, t.others.cached
     total, page = select_page(listed, message.node_ids, message.offset, message.limit)
-    rows = [RoleOfNode(node_id, _listed_grant(t, node_id)) for node_id in page]
+    resolve, roster, perms = t.policy.resolve, t.roster, t.perms
+    if t.others.named or t.others.cached:
+        rows = [
+            RoleOfNode(node_id, resolve(node_id) if node_id in roster else perms.get(node_id, NO_GRANT))
+            for node_id in page
+        ]
+    else:
+        rows = [RoleOfNode(node_id, resolve(node_id)) for node_id in page]
     answer = Answer(Action.LIST_ROLES, Reason.OK, total=total, roles=_fitting(t, rows))
     reply(t, received.link, received.frame.msg_id, received.frame.trace_id, answer)
-
-
-def _listed_grant(t: Transition, node_id: int) -> Grant:
-    return t.policy.resolve(node_id) if node_id in t.roster else t.perms.get(node_id, NO_GRANT)
 
 
 def select_page(
@@ -145,11 +149,19 @@ def select_page(
     if wanted:
         kept = [node_id for node_id in sorted(set(wanted)) if any(node_id in one for one in listed)]
         return len(kept), kept[offset : offset + size]
-    before = (
-        bisect_right(range(MAX_NODE_ID + 2), offset, key=lambda item: sum(one.position(item) for one in listed)) - 1
-    )
-    rows = merge(*(one.page(one.position(before)) for one in listed))
-    return sum(map(len, listed)), list(islice(rows, size))
+    some = [one for one in listed if one]
+    rows = some[0].page(offset) if len(some) == 1 else _merged(some, offset)
+    return sum(map(len, some)), list(islice(rows, size))
+
+
+def _merged(listed: list[OrderedIds], offset: int) -> Iterator[int]:
+    """The members of all sets in ascending order from position ``offset`` on, found lazily."""
+
+    def position(item: int) -> int:
+        return sum(one.position(item) for one in listed)
+
+    first = bisect_right(range(MAX_NODE_ID + 2), offset, key=position) - 1
+    return merge(*(one.page(one.position(first)) for one in listed))
 
 
 def _fitting(t: Transition, rows: list[RoleOfNode]) -> tuple[RoleOfNode, ...]:
@@ -232,4 +244,4 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
-    (t.roster, t.roster_of_role, t.heard, t.fetched, t.fetched_of_role, t.named_and_registered) = rosters(t.policy, t)
+    t.roster, t.roster_of_role, t.others, t.named_and_registered = rosters(t.policy, t)

@@ -365,7 +365,8 @@ def _addresses_invalidations(_: Policy, state: State, __: Input, output: Output)
 
 def _lists_the_cache(policy: Policy, state: State, received: Received) -> Step:
     """Knows nobody but whom it has asked about."""
-    done = step(policy, evolve(state, index=evolve(state.index, heard=EMPTY)), received)
+    others = evolve(state.index.others, named=EMPTY)
+    done = step(policy, evolve(state, index=evolve(state.index, others=others)), received)
     return evolve(done, state=state)
 
 
