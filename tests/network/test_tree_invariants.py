@@ -177,8 +177,8 @@ def gives_another_node(t: Transition, _: Received, device_id: str, __: Registrat
     return register._allocate(t, device_id)
 
 
-def keeps_relayed(t: Transition, pending: Pending, answer: Answer) -> None:
-    _on_relayed_answer(t, pending, answer)
+def keeps_relayed(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
+    _on_relayed_answer(t, pending, answer, source)
     t.put_entry(pending.device_id, Entry(answer.node_id, answer.credential))
 
 
