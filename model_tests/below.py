@@ -218,14 +218,15 @@ class NaiveHub:
         self.places[device] = ("child", True)
         self.tell_parent(Action.ASSIST_AUTHENTICATE)
 
-    def reported_gone(self, device: str) -> None:
+    def reported_gone(self, device: str, action: Action) -> None:
         """By the child."""
         if self.places.get(device) == ("child", True):
             self.places[device] = ("child", False)
-            self.answer(CHILD, Action.ASSIST_OFFLINE, Reason.OK)
+            if action is Action.ASSIST_OFFLINE or self.policy.answer_offline:
+                self.answer(CHILD, action, Reason.OK)
             self.tell_parent(Action.ASSIST_OFFLINE)
         else:
-            self.answer(CHILD, Action.ASSIST_OFFLINE, Reason.NOT_INDEXED)
+            self.answer(CHILD, action, Reason.NOT_INDEXED)
 
     def ordered_off(self, device: str) -> None:
         """By the parent: the device is elsewhere."""

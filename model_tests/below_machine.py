@@ -15,6 +15,7 @@ from hubauth.core.messages import (
     Body,
     GetPerms,
     Grant,
+    Offline,
     PermsInvalidate,
     Reason,
     Register,
@@ -361,10 +362,12 @@ class BelowMachine(RuleBasedStateMachine):
         self.compare(done)
 
     @precondition(lambda self: CHILD in self.naive.links)
-    @rule(device=devices)
-    def report_gone(self, device: str) -> None:
-        done = self.receive(CHILD, AssistOffline(device, NODES[device]))
-        self.naive.reported_gone(device)
+    @rule(device=devices, plainly=st.booleans(), named=st.booleans())
+    def report_gone(self, device: str, plainly: bool, named: bool) -> None:
+        """As ``assist_offline``, or as ``offline``, which may leave the node out."""
+        kind = Offline if plainly else AssistOffline
+        done = self.receive(CHILD, kind(device, 0 if plainly and not named else NODES[device], "gone"))
+        self.naive.reported_gone(device, kind.action)
         self.compare(done)
 
     @precondition(lambda self: self.orders())

@@ -87,7 +87,15 @@ def draw_policy(pick: Pick) -> Policy:
         dialect=dialect,
         first_node_id=pick((10, 10, 10, 2**32 - 1)),
         default_perms=pick(((), (), ("auth.list",), ("auth.assist",))),
-        node_roles=pick(({}, {10: "admin"}, {10: "hub", 11: "star"}, {10: "wordy", 11: "wordy", 12: "wordy"})),
+        node_roles=pick(
+            (
+                {},
+                {10: "admin"},
+                {10: "hub", 11: "star"},
+                {10: "wordy", 11: "wordy", 12: "wordy"},
+                {10: "node", 11: "hub"},
+            )
+        ),
         role_perms=ROLES,
         provisioned=BINDINGS,
         assist=pick(tuple(Assist)),

@@ -58,8 +58,8 @@ class NaiveRoot:
         """What everything but register and authenticate meets first; None: it may go on."""
         device = self.links[link]
         if device is None:
-            return [(link, action, Reason.FORBIDDEN, 0)]
-        if source != self.node_on(link):
+            return [(link, action, Reason.NOT_INDEXED if action is Action.OFFLINE else Reason.FORBIDDEN, 0)]
+        if source not in (0, self.node_on(link)):
             return SILENCE
         if action.value.startswith("assist"):
             return [(link, action, Reason.FORBIDDEN, 0)]
@@ -127,9 +127,15 @@ class NaiveRoot:
 
     def _free_node(self) -> int:
         node_id = self.next_node
-        while node_id in self.existing():
+        while node_id in (1, *self.nodes.values()) or self._is_kept(node_id):
             node_id += 1
         return node_id
+
+    def _is_kept(self, node_id: int) -> bool:
+        """Whether the configuration means somebody by it."""
+        role = self.policy.node_roles.get(node_id, self.policy.default_role)
+        special = role != self.policy.default_role
+        return special or any(binding.node_id == node_id for binding in self.policy.provisioned)
 
     def authenticate(self, link: int, device: str, credential: str) -> list[Said]:
         if not self.policy.has_credentials:
@@ -146,10 +152,12 @@ class NaiveRoot:
     def offline(self, link: int, device: str, node_id: int, source: int) -> list[Said]:
         refused = self.refused_at_the_door(link, Action.OFFLINE, source)
         if refused is not None:
-            return [(link, Action.OFFLINE, Reason.FORBIDDEN, node_id)] if refused else SILENCE
+            return [(link, Action.OFFLINE, Reason.NOT_INDEXED, node_id)] if refused else SILENCE
         own = self.node_on(link)
         if device != self.links[link] or node_id not in (0, own):
-            return [(link, Action.OFFLINE, Reason.FORBIDDEN, node_id)]
+            others = [other for other, there in self.links.items() if there is not None and other != link]
+            named = any(self.links[other] == device or self.node_on(other) == node_id for other in others)
+            return [(link, Action.OFFLINE, Reason.FORBIDDEN if named else Reason.NOT_INDEXED, node_id)]
         self.leave(link)
         return [(link, Action.OFFLINE, Reason.OK, own)] if self.policy.answer_offline else SILENCE
 

@@ -1,7 +1,6 @@
 """A bug for every contract: plausible mistakes, which CrossHair must find under the contract's name."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 from attrs import evolve
@@ -82,12 +81,15 @@ def _wraps(frame: Frame) -> int | None:
     return (frame.hop_limit - 1) % 256 or None
 
 
-def _off_by_one(listed: OrderedIds, _: tuple[int, ...], offset: int, limit: int) -> tuple[int, list[int]]:
-    return len(listed), list(islice(listed.page(offset), limit + (offset == 69)))
+def _off_by_one(listed: tuple[OrderedIds, ...], _: tuple[int, ...], offset: int, limit: int) -> tuple[int, list[int]]:
+    everyone = sorted(node_id for one in listed for node_id in one)
+    return len(everyone), everyone[offset : offset + limit + (offset == 68)]
 
 
-def _counts_repeated(listed: OrderedIds, wanted: tuple[int, ...], offset: int, _: int) -> tuple[int, list[int]]:
-    kept = sorted(node_id for node_id in wanted if node_id in listed)
+def _counts_repeated(
+    listed: tuple[OrderedIds, ...], wanted: tuple[int, ...], offset: int, _: int
+) -> tuple[int, list[int]]:
+    kept = sorted(node_id for node_id in wanted if any(node_id in one for one in listed))
     return len(kept), kept[offset:]
 
 

@@ -119,10 +119,8 @@ def test_a_device_is_bound_by_either_table_and_first_by_the_whitelist() -> None:
 
 
 def test_the_authority_lists_itself_also_where_the_configuration_gives_it_another_node() -> None:
-    everyone, _, _ = rosters(Policy(node_id=7), 1, Map(), Map())
-    assert list(everyone) == [1, 7]
-    everyone, _, _ = rosters(Policy(node_id=7), 0, Map(), Map())
-    assert list(everyone) == [7]
+    assert list(rosters(Policy(node_id=7), State(node_id=1)).roster) == [1, 7]
+    assert list(rosters(Policy(node_id=7), State()).roster) == [7]
 
 
 def test_every_code_has_a_reason() -> None:

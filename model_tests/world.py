@@ -261,7 +261,7 @@ class World:
             number, device = pick(live)
             node_id = self.node_of(device)
             about = pick((device, device, device, *DEVICES))
-            self.say(number, Offline(about, pick((node_id, 0))), source=node_id)
+            self.say(number, Offline(about, pick((node_id, 0)), pick(("", "bye"))), source=node_id)
 
     @event
     def revoke(self, pick: Pick) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hubauth.specification import DECISION, Rule, Rules, load_rules
-from tools.catalogue import Item, Seeds, Span, citing, load_seeds, parse_span, spans_of
+from hubauth.specification import DECISION, SPEC, Rule, Rules, load_rules
+from tools.catalogue import ROOT, Item, Seeds, Span, citing, load_seeds, parse_span, spans_of
 from tools.generate import main, render_all, stale_files, write_files
 from tools.seed_coverage import render_coverage
 
@@ -63,6 +63,13 @@ def test_rule_ids_are_unique_and_well_formed(rules: Rules) -> None:
     ids = [rule.id for rule in rules.rule]
     assert len(ids) == len(set(ids))
     assert [rule_id for rule_id in ids if not RULE_ID.fullmatch(rule_id)] == []
+
+
+def test_the_numbers_of_dropped_rules_are_never_used_again(rules: Rules) -> None:
+    assert {rule.id for rule in rules.rule} & set(rules.dropped) == set()
+    assert len(rules.dropped) == len(set(rules.dropped))
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert [rule_id for rule_id in rules.dropped if not re.search(rf"\b{rule_id}\b", changes)] == []
 
 
 def test_rules_name_each_dialect_and_source_once(rules: Rules) -> None:
@@ -140,6 +147,33 @@ def test_coverage_shows_an_item_without_a_rule() -> None:
     held = Item(id="000:7", lines=(7, 9), section="S", kind="example", text="a|b")
     rule = Rule(id="REG-1", level="MUST", text="x", dialects=("auth",), source=("000:8-20",))
     page = render_coverage(Seeds(document=(document,), item=(bare, held)), Rules(rule=(rule,)))
-    assert "| 6 | S | bare | **none** |" in page
-    assert "| 7-9 | S | a\\|b | REG-1 |" in page
+    assert "| 6 | S | bare | **none** | honours it |" in page
+    assert "| 7-9 | S | a\\|b | REG-1 | honours it |" in page
     assert "1 of 2 statements" in page
+
+
+def test_coverage_shows_and_counts_what_a_hub_does_about_an_item() -> None:
+    document = load_seeds().document[0]
+    says = {"section": "S", "text": "x"}
+    items = (
+        Item(id="000:5", lines=(5, 5), kind="heading", **says),
+        Item(id="000:6", lines=(6, 6), kind="statement", **says),
+        Item(id="000:7", lines=(7, 7), kind="statement", setting="a = 1", **says),
+        Item(id="000:8", lines=(8, 8), kind="example", otherwise="Why, then?", **says),
+    )
+    page = render_coverage(Seeds(document=(document,), item=items), Rules(rule=()))
+    assert "| all | 1 | 1 | 1 |" in page
+    assert "| honours it with `a = 1` |" in page
+    assert "| decided otherwise: [Why, then?](decisions.md#why-then) |" in page
+
+
+def test_what_is_decided_otherwise_is_a_heading_of_the_decisions(seeds: Seeds) -> None:
+    headings = re.findall(r"^### (.+)$", (SPEC / "decisions.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {item.otherwise for item in seeds.item if item.otherwise} <= set(headings)
+    assert [item.id for item in seeds.item if item.setting and item.otherwise] == []
+
+
+def test_every_decision_is_told_under_a_heading_of_the_decisions(rules: Rules) -> None:
+    listed = re.findall(r"^Rules: \[([^]]+)\]", (SPEC / "decisions.md").read_text(encoding="utf-8"), re.MULTILINE)
+    told = {rule_id for group in listed for rule_id in re.split(r",\s+", group)}
+    assert [rule.id for rule in rules.rule if DECISION in rule.source and rule.id not in told] == []

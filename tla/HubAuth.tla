@@ -659,7 +659,7 @@ SocketBreaks(p, h) ==
     /\ Spend("gone") /\ hub[h].links[p] # Closed
     /\ Become(Finish(Now, LinkDown(Step(Now, h), p)), <<"SocketBreaks", p, h>>)
 
-\* FRAME-9: without a session, anything but register and authenticate is refused. Changes nothing.
+\* FRAME-23: without a session, anything but register and authenticate is refused. Changes nothing.
 DeviceProbes(p, h) ==
     /\ Probing /\ hub[h].links[p] = Idle
     /\ UNCHANGED left

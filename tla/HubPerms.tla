@@ -93,7 +93,7 @@ OnAnswer(t, link, m) ==
 Outdated(q, hit) == IF q.node \in hit THEN [q EXCEPT !.stale = TRUE, !.old = TRUE] ELSE q
 Kept(entry) == IF entry = Nothing THEN entry ELSE [entry EXCEPT !.old = TRUE]
 
-\* PERM-12, PERM-13, PERM-14; nodes = {}: all. `news` is history: the versions at the authority when it was issued.
+\* PERM-12, PERM-18, PERM-14; nodes = {}: all. `news` is history: the versions at the authority when it was issued.
 Invalidate(t, nodes, refresh, news, from) ==
     LET hit == IF nodes = {} THEN Nodes ELSE nodes
         cached == {n \in nodes : t.s.cache[n] # Nothing}
@@ -142,7 +142,7 @@ OnJoined(t, m) ==
                          emptied, t.s.linked)
     IN IF t.h = Authority THEN here ELSE IF Bug = "ReturnTellsNobody" THEN emptied ELSE below
 
-\* PERM-11, PERM-13: it comes from the parent and never goes up.
+\* PERM-11, PERM-18: it comes from the parent and never goes up.
 OnInvalidate(t, link, m) == Invalidate(t, m.nodes, m.refresh, m.news, link)
 
 Handle(t, link, m) ==

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 Kind: TypeAlias = Literal["heading", "statement", "example"]
 
+Verdict: TypeAlias = Literal["honoured", "honoured under a setting", "decided otherwise"]
+
 _SPAN = re.compile(r"(?P<document>[0-9]{3}):(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?")
 
 
@@ -56,6 +58,10 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
     section: Text
     kind: Kind
     text: Text
+    setting: str = ""
+    """The configuration under which a hub does this, where it does not by default."""
+    otherwise: str = ""
+    """The heading of ``spec/decisions.md`` that says why a hub does something else."""
 
     @property
     def document(self) -> str:
@@ -68,6 +74,13 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def needs_rule(self) -> bool:
         return self.kind != "heading"
+
+    @property
+    def verdict(self) -> Verdict:
+        """What a hub does about it."""
+        if self.otherwise:
+            return "decided otherwise"
+        return "honoured under a setting" if self.setting else "honoured"
 
 
 class Seeds(Struct, frozen=True, forbid_unknown_fields=True):

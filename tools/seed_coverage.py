@@ -1,7 +1,11 @@
 """Renders ``spec/seed-coverage.md``: which rules answer for which lines of the source documents."""
 
+import re
+from collections import Counter
+from typing import get_args
+
 from hubauth.specification import Rules, load_rules
-from tools.catalogue import Document, Item, Seeds, citing, load_seeds
+from tools.catalogue import Document, Item, Seeds, Verdict, citing, load_seeds
 
 PATH = "spec/seed-coverage.md"
 
@@ -10,9 +14,12 @@ HEAD = """\
 
 # From the source documents to the rules
 
-Every line of the three source documents that carries content, in our own words, and the rules that answer for
-it. Headings need no rule of their own.
+Every line of the three source documents that carries content, in our own words, the rules that answer for it, and
+what a hub does about it: it honours it by default, it honours it under a setting, or something else was decided, for
+the reason that is linked. Headings need no rule of their own.
 """
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 def render() -> dict[str, str]:
@@ -21,7 +28,17 @@ def render() -> dict[str, str]:
 
 def render_coverage(seeds: Seeds, rules: Rules) -> str:
     """The whole page; the same catalogues always give the same text."""
-    return "\n".join([HEAD, *(_section(document, seeds, rules) for document in seeds.document)])
+    sections = (_section(document, seeds, rules) for document in seeds.document)
+    return "\n".join([HEAD, *_counts(seeds), "", *sections])
+
+
+def _counts(seeds: Seeds) -> list[str]:
+    """How many statements and examples of each document are honoured how."""
+    lines = ["| document | " + " | ".join(VERDICTS) + " |", "|---" * (len(VERDICTS) + 1) + "|"]
+    for name, items in [*((one.id, seeds.items_of(one.id)) for one in seeds.document), ("all", seeds.item)]:
+        found = Counter(item.verdict for item in items if item.needs_rule)
+        lines.append(f"| {name} | " + " | ".join(str(found[verdict]) for verdict in VERDICTS) + " |")
+    return lines
 
 
 def _section(document: Document, seeds: Seeds, rules: Rules) -> str:
@@ -33,8 +50,8 @@ def _section(document: Document, seeds: Seeds, rules: Rules) -> str:
         "",
         f"{covered} of {len(needing)} statements and examples are answered for by a rule.",
         "",
-        "| lines | section | what it says | rules |",
-        "|---|---|---|---|",
+        "| lines | section | what it says | rules | a hub |",
+        "|---|---|---|---|---|",
         *(_row(item, rules) for item in items),
     ]
     return "\n".join(lines) + "\n"
@@ -47,7 +64,16 @@ def _row(item: Item, rules: Rules) -> str:
     if not cited and item.needs_rule:
         cited = "**none**"
     text = f"*{item.text}*" if item.kind == "heading" else item.text
-    return f"| {where} | {_cell(item.section)} | {_cell(text)} | {cited} |"
+    return f"| {where} | {_cell(item.section)} | {_cell(text)} | {cited} | {_verdict(item)} |"
+
+
+def _verdict(item: Item) -> str:
+    if not item.needs_rule:
+        return ""
+    if item.otherwise:
+        anchor = re.sub(r"[^a-z0-9 -]", "", item.otherwise.lower()).replace(" ", "-")
+        return f"decided otherwise: [{item.otherwise}](decisions.md#{anchor})"
+    return f"honours it with `{item.setting}`" if item.setting else "honours it"
 
 
 def _cell(text: str) -> str:

@@ -38,6 +38,8 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
     """``spec/rules.toml``."""
 
     rule: tuple[Rule, ...]
+    dropped: tuple[Text, ...] = ()
+    """Numbers that meant something else once."""
 
 
 def load_rules(path: Path = SPEC / "rules.toml") -> Rules:

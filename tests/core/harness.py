@@ -276,10 +276,12 @@ def without_timers(done: Step) -> list[Output]:
     return [output for output in done.outputs if not isinstance(output, StartTimer | CancelTimer)]
 
 
-def reply(link: Link, answer: Answer, hub: Hub, *, msg_id: int = ASK, target: int = 0, trace_id: int = 0) -> Send:
+def reply(
+    link: Link, answer: Answer, hub: Hub, *, msg_id: int = ASK, source: int = 0, target: int = 0, trace_id: int = 0
+) -> Send:
     """An answer as every answer must look."""
     major = Major.OK_RESP if answer.reason is Reason.OK else Major.ERR_RESP
-    return Send(link, Frame(answer, major, msg_id, hub.state.node_id, target, trace_id=trace_id))
+    return Send(link, Frame(answer, major, msg_id, source or hub.state.node_id, target, trace_id=trace_id))
 
 
 def question(link: Link, body: Request, hub: Hub, msg_id: int, *, target: int, trace_id: int = 0) -> Send:

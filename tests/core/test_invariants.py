@@ -14,6 +14,7 @@ from hubauth.core.messages import (
     AssistOffline,
     Frame,
     GetPerms,
+    Grant,
     Malformed,
     Offline,
     PermsInvalidate,
@@ -128,8 +129,15 @@ def test_an_index_that_was_forgotten() -> None:
     hub = with_hubs(mid())
     hub.found_below("leaf", 30, 1)
     hub.found_below("leaf", 30, 2)
+    hub.receive(1, GetPerms(41))
+    hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 41, grant=Grant("node", ())))
     hub.receive(1, GetPerms(40))
-    for name in ("link_of_node", "node_of_device", "online_via", "waiting", "asking", "dismissed"):
+    tables = ("link_of_node", "node_of_device", "online_via", "waiting", "asking", "dismissed")
+    for name in ("named", "cached", "of_role"):
+        others = evolve(hub.state.index.others, **{name: getattr(Index().others, name)})
+        forgotten = evolve(hub.state, index=evolve(hub.state.index, others=others))
+        assert names(check_state(hub.policy, forgotten)) == ["IndexesAgree"]
+    for name in tables:
         index = evolve(hub.state.index, **{name: getattr(Index(), name)})
         assert names(check_state(hub.policy, evolve(hub.state, index=index))) == ["IndexesAgree"]
     hub = settled()
@@ -187,7 +195,9 @@ def test_a_late_report_that_erases_a_newer_route() -> None:
     assert after(hub, received(1, AssistOffline("leaf", 30)), directory=hub.state.directory.delete(30)) == late
     assert after(hub, received(2, AssistOffline("leaf", 30)), directory=offline) == []
     assert after(hub, received(PARENT, AssistOffline("leaf", 30)), directory=offline) == []
-    assert after(hub, received(1, Offline("leaf", 30)), directory=offline) == []
+    assert after(hub, received(1, Offline("leaf", 30)), directory=offline) == late
+    assert after(hub, received(1, Offline("leaf")), directory=offline) == late
+    assert after(hub, received(2, Offline("leaf")), directory=offline) == []
     assert after(hub, QUIET, directory=offline) == []
 
 
@@ -278,9 +288,9 @@ def test_an_invalidation_that_was_not_accepted_takes_nothing() -> None:
     message = received(1, PermsInvalidate())
     held = Pending(Purpose.HELD, Action.PERMS_INVALIDATE, PARENT, 1, 7, held=message.frame)
     assert after(hub, message, ok(1, Action.PERMS_INVALIDATE, reason=Reason.FORBIDDEN)) == []
-    assert after(hub, message, Note(NoteKind.DROPPED, "FRAME-11", "unreachable", 1)) == []
+    assert after(hub, message, Note(NoteKind.DROPPED, "FRAME-22", "unreachable", 1)) == []
     assert after(hub, message, pending=Map({50: held})) == []
-    from_above, note = received(PARENT, PermsInvalidate()), Note(NoteKind.DROPPED, "FRAME-11", "no excuse", PARENT)
+    from_above, note = received(PARENT, PermsInvalidate()), Note(NoteKind.DROPPED, "FRAME-22", "no excuse", PARENT)
     assert after(hub, from_above, note) == ["InvalidatedPermsNotServed"], "the parent is always believed"
     # Later its originator's permissions are known, and either it is refused or it is carried out.
     waiting = Hub(hub.policy, evolve(hub.state, pending=Map({50: held})))

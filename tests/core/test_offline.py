@@ -15,7 +15,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, Purpose, Route
 from hubauth.core.outputs import Close
 from hubauth.core.policy import Dialect
-from tests.core.harness import HUB_A, NODE, key, mid, question, reply, root, sent, with_hubs
+from tests.core.harness import HUB_A, NODE, key, listing, mid, question, reply, root, sent, with_hubs
 
 
 def about(reason: Reason, node_id: int, action: Action = Action.OFFLINE, device_id: str = "d") -> Answer:
@@ -43,15 +43,32 @@ def test_an_offline_need_not_be_answered() -> None:
     assert hub.is_free(1) and not hub.is_online(2)
 
 
-def test_an_offline_about_somebody_else_is_forbidden() -> None:
+def test_an_offline_about_somebody_else_who_is_online_is_forbidden() -> None:
     hub = root()
     hub.registered(1, "d")
     hub.registered(2, "e")
-    for message in (Offline("e"), Offline("e", 2), Offline("e", 3), Offline("d", 3)):
+    for message in (Offline("e"), Offline("e", 2), Offline("e", 3), Offline("d", 3), Offline("x", 3)):
         done = hub.receive(1, message)
         assert done.outputs == (reply(1, about(Reason.FORBIDDEN, message.node_id, device_id=message.device_id), hub),)
-        assert "OFF-3" in done.rules and "OFF-1" not in done.rules
+        assert "OFF-11" in done.rules and not {"OFF-1", "OFF-10"} & set(done.rules)
         assert hub.unchanged
+
+
+def test_an_offline_that_names_nobody_who_is_online_finds_nothing_in_the_index() -> None:
+    hub = root()
+    hub.registered(1, "d")
+    hub.registered(2, "e")
+    hub.down(2)
+    for message in (Offline("e", 3), Offline("e"), Offline("x", 99), Offline("x", 2), Offline("d", 99)):
+        done = hub.receive(1, message)
+        assert done.outputs == (reply(1, about(Reason.NOT_INDEXED, message.node_id, device_id=message.device_id), hub),)
+        assert "OFF-10" in done.rules and not {"OFF-1", "OFF-11"} & set(done.rules)
+        assert hub.unchanged
+    hub.up(3)
+    for message in (Offline("d", 2), Offline("e", 3), Offline("x")):
+        done = hub.receive(3, message)
+        assert done.outputs == (reply(3, about(Reason.NOT_INDEXED, message.node_id, device_id=message.device_id), hub),)
+        assert "OFF-10" in done.rules and hub.unchanged
 
 
 def test_what_a_device_asked_before_it_left_is_not_told_to_a_link_without_a_session() -> None:
@@ -179,6 +196,67 @@ def test_the_answer_to_a_report_is_not_awaited_and_changes_nothing() -> None:
         done = hub.receive(PARENT, about(reason, 30, Action.ASSIST_OFFLINE), msg_id=told, source=1)
         assert done.outputs == () and hub.unchanged
         assert {"OFF-9", "FRAME-16"} <= set(done.rules)
+
+
+# A hub that says offline
+
+
+def test_an_offline_from_a_child_hub_about_a_device_means_what_its_report_would() -> None:
+    for message in (Offline("d", 30, "asleep"), Offline("d", 0, "asleep")):
+        hub = with_hubs(mid())
+        hub.found_below("d", 30, 1)
+        told = hub.next_id
+        done = hub.receive(1, message, trace_id=5)
+        assert done.outputs == (
+            reply(1, about(Reason.OK, 30), hub, target=HUB_A, trace_id=5),
+            question(PARENT, AssistOffline("d", 30, "asleep"), hub, told, target=1),
+        )
+        assert hub.state.directory[30] == Route("d", HUB_A, False) and hub.session(1).node_id == HUB_A
+        assert {"OFF-12", "OFF-6", "OFF-5"} <= set(done.rules) and "OFF-1" not in done.rules
+
+
+def test_it_too_need_not_be_answered() -> None:
+    hub = with_hubs(root(answer_offline=False, **listing(d=30)))
+    hub.found_below("d", 30, 1)
+    assert hub.receive(1, Offline("d", 30)).outputs == () and not hub.is_online(30)
+
+
+def test_an_offline_from_a_child_hub_about_what_is_not_through_it_changes_nothing() -> None:
+    hub = with_hubs(mid())
+    hub.admitted_from_above(3, "e", 31)
+    hub.found_below("d", 30, 2)
+    for device_id, node_id in (("d", 30), ("d", 0), ("e", 31), ("e", 0), ("x", 99), ("x", 0), ("d", HUB_A)):
+        done = hub.receive(1, Offline(device_id, node_id))
+        assert done.outputs == (reply(1, about(Reason.NOT_INDEXED, node_id, device_id=device_id), hub, target=HUB_A),)
+        assert {"OFF-12", "OFF-7"} <= set(done.rules) and hub.unchanged
+
+
+def test_an_offline_from_a_child_hub_about_itself_is_its_own() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    done = hub.receive(1, Offline("hub-a", HUB_A, "maintenance"))
+    assert "OFF-1" in done.rules and "OFF-12" not in done.rules and hub.is_free(1)
+    reports = [send.frame.body for send in sent(done, PARENT)]
+    assert reports == [AssistOffline("d", 30), AssistOffline("hub-a", HUB_A, "maintenance")]
+
+
+# The reason
+
+
+def test_the_reason_of_an_offline_is_passed_on_with_the_report() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    done = hub.receive(1, Offline("d", 30, "client disconnect"))
+    assert [send.frame.body for send in sent(done, PARENT)] == [AssistOffline("d", 30, "client disconnect")]
+    assert "OFF-13" in done.rules
+
+
+def test_the_reason_of_a_report_is_passed_on_with_it() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    done = hub.receive(1, AssistOffline("d", 30, "client disconnect"))
+    assert [send.frame.body for send in sent(done, PARENT)] == [AssistOffline("d", 30, "client disconnect")]
+    assert "OFF-13" in done.rules
 
 
 # Orders of the parent

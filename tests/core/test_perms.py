@@ -110,7 +110,7 @@ def test_an_answer_is_cached_and_relayed() -> None:
         CancelTimer(asked),
         reply(1, perms(40), hub, msg_id=9, target=HUB_A, trace_id=3),
     )
-    assert hub.state.perms[40] == NODE and list(hub.state.index.roster) == [40]
+    assert hub.state.perms[40] == NODE and list(hub.state.index.others.cached) == [40]
     assert "PERM-4" in done.rules
     done = hub.receive(2, GetPerms(40))
     assert [send.link for send in sent(done)] == [2] and "PERM-1" in done.rules
@@ -133,7 +133,7 @@ def test_a_newer_grant_replaces_the_cached_one() -> None:
     hub.answered(PARENT, perms(40), msg_id=first)
     hub.answered(PARENT, perms(40, HUB))
     assert hub.state.perms[40] == HUB
-    assert sorted(hub.state.index.roster_of_role) == ["hub"]
+    assert sorted(hub.state.index.others.of_role) == ["hub"]
 
 
 def test_what_the_own_configuration_names_meanwhile_is_not_cached() -> None:
@@ -310,7 +310,7 @@ def test_a_held_invalidation_is_carried_out_when_it_is_allowed() -> None:
     hub.receive(1, PermsInvalidate((44,)), msg_id=9)
     asked = hub.next_id
     done = hub.answered(PARENT, perms(30, INVALIDATOR))
-    assert sent(done) == [question(2, PermsInvalidate((44,)), hub, asked, target=HUB_A)]
+    assert sent(done) == [question(2, PermsInvalidate((44,)), hub, asked, target=0)]
     assert {"PERM-11", "PERM-15"} <= set(done.rules)
     hub = with_device()
     hub.receive(1, PermsInvalidate((44,)), msg_id=9)

@@ -6,6 +6,7 @@ from hubauth.core.messages import (
     Answer,
     AssistRegister,
     Frame,
+    GetPerms,
     Grant,
     Major,
     Reason,
@@ -19,6 +20,7 @@ from tests.core.harness import (
     HUB_A,
     NODE,
     PROVISIONED,
+    ROLES,
     Hub,
     issued,
     key,
@@ -90,6 +92,26 @@ def test_the_last_node_id_is_given_out_and_after_it_none() -> None:
     assert done.outputs == (reply(2, Answer(Action.REGISTER, Reason.EXHAUSTED, "b"), hub),)
     assert hub.unchanged
     assert "REG-3" in done.rules and "REG-1" not in done.rules
+
+
+def test_an_id_whose_configured_grant_is_the_default_one_is_given_out() -> None:
+    roles = {1: "admin", 2: "node", 3: "lock", 4: "guest", 5: "node"}
+    hub = root(node_roles=roles, role_perms={**ROLES, "lock": ("door",)})
+    assert [hub.registered(number, f"d{number}") for number in (1, 2)] == [2, 5]
+    assert "REG-20" in hub.steps[-1].rules
+    assert hub.state.index.named_and_registered == {2, 5}
+    done = hub.receive(1, GetPerms(2))
+    assert done.outputs == (reply(1, Answer(Action.GET_PERMS, Reason.OK, "", 2, grant=NODE), hub),)
+    hub.receive(1, Register("d1"))
+    assert hub.session(1).node_id == 2
+
+
+def test_what_was_given_out_and_is_named_later_is_not_given_out_again() -> None:
+    hub = root()
+    assert hub.registered(1, "d") == 2
+    hub.now_with(node_roles={2: "node", 3: "node"}, first_node_id=2)
+    assert hub.registered(2, "e") == 3
+    assert hub.registered(3, "f") == 4
 
 
 def test_named_ids_at_the_very_end_leave_nothing() -> None:
@@ -263,7 +285,7 @@ def test_without_credentials_a_success_has_none() -> None:
     hub.up(1)
     hub.receive(1, Register("d"))
     done = hub.answered(PARENT, Answer(None, Reason.OK, "d", 30, ""))
-    assert sent(done) == [reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30), hub)]
+    assert sent(done) == [reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30), hub, source=1)]
     assert hub.session(1).node_id == 30
 
 

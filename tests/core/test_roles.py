@@ -4,8 +4,11 @@ from immutables import Map
 
 from hubauth.core.inputs import PARENT, OperatorInvalidate
 from hubauth.core.messages import (
+    NO_GRANT,
     Action,
     Answer,
+    AssistRegister,
+    Authenticate,
     GetPerms,
     Grant,
     ListRoles,
@@ -17,8 +20,23 @@ from hubauth.core.model import Pending, Purpose, State
 from hubauth.core.ordered import OrderedIds
 from hubauth.core.outputs import StartTimer
 from hubauth.core.perms import select_page
-from hubauth.core.policy import Dialect, Policy
-from tests.core.harness import ADMIN, HUB, HUB_A, HUB_B, NODE, ROLES, Hub, mid, question, reply, root, sent, with_hubs
+from hubauth.core.policy import Dialect, Policy, Trust
+from tests.core.harness import (
+    ADMIN,
+    HUB,
+    HUB_A,
+    HUB_B,
+    NODE,
+    ROLES,
+    Hub,
+    key,
+    mid,
+    question,
+    reply,
+    root,
+    sent,
+    with_hubs,
+)
 
 BOSS = Grant("admin", ROLES["admin"])
 
@@ -47,15 +65,85 @@ def test_the_authority_lists_every_existing_node_in_order() -> None:
     rows = [(1, NODE), (2, NODE), (HUB_A, HUB), (HUB_B, HUB), (15, BOSS), (ADMIN, BOSS)]
     answer = Answer(Action.LIST_ROLES, Reason.OK, total=6, roles=tuple(RoleOfNode(*row) for row in rows))
     assert done.outputs == (reply(1, answer, hub, trace_id=3),)
-    assert {"PERM-8", "PERM-9", "PERM-10"} <= set(done.rules) and "PERM-17" not in done.rules
+    assert {"PERM-19", "PERM-9", "PERM-10"} <= set(done.rules) and "PERM-17" not in done.rules
+
+
+def knowing() -> Hub:
+    """A mid hub with a device on link 1, a hub on link 2 and a device behind it, having asked about two more nodes."""
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    hub.provisioned(2, "hub-a")
+    hub.found_below("e", 45, 2)
+    learn(hub, 1, 60, 40)
+    return hub
+
+
+def test_every_hub_lists_whom_it_knows_by_directory_cache_or_configuration() -> None:
+    hub = knowing()
+    done = hub.receive(1, ListRoles())
+    known = [
+        (5, NO_GRANT),
+        (HUB_A, HUB),
+        (HUB_B, HUB),
+        (ADMIN, BOSS),
+        (30, NO_GRANT),
+        (40, NODE),
+        (45, NO_GRANT),
+        (60, NODE),
+    ]
+    answer = Answer(Action.LIST_ROLES, Reason.OK, total=8, roles=tuple(RoleOfNode(*row) for row in known))
+    assert done.outputs == (reply(1, answer, hub),) and "PERM-19" in done.rules
+    hub.down(1)
+    hub.down(2)
+    hub.up(3)
+    hub.receive(3, Authenticate("d", key("d")))
+    assert page(hub, ListRoles(), link=3) == (8, [5, HUB_A, HUB_B, ADMIN, 30, 40, 45, 60])
+
+
+def test_an_unknown_role_is_empty_and_matches_no_filter() -> None:
+    hub = knowing()
+    assert page(hub, ListRoles(role="node")) == (2, [40, 60])
+    learn(hub, 1, 30)
+    assert page(hub, ListRoles(role="node")) == (3, [30, 40, 60])
+    assert page(hub, ListRoles(role="hub")) == (2, [HUB_A, HUB_B])
+    hub.receive(PARENT, PermsInvalidate(), source=1)
+    assert page(hub, ListRoles(role="node")) == (0, [])
+    assert page(hub, ListRoles()) == (6, [5, HUB_A, HUB_B, ADMIN, 30, 45])
+
+
+def test_pages_go_through_all_that_is_known_in_one_order() -> None:
+    hub = knowing()
+    everyone = page(hub, ListRoles())[1]
+    for offset in range(10):
+        assert page(hub, ListRoles(offset=offset, limit=3)) == (8, everyone[offset : offset + 3])
+    assert page(hub, ListRoles(node_ids=(60, 5, 99, 30))) == (3, [5, 30, 60])
+
+
+def test_whom_a_hub_met_and_asked_about_is_listed_once() -> None:
+    hub = knowing()
+    hub.found_below("f", 40, 2)
+    assert page(hub, ListRoles(node_ids=(40,))) == (1, [40])
+    hub.receive(PARENT, PermsInvalidate((40,)), source=1)
+    assert page(hub, ListRoles(node_ids=(40,))) == (1, [40])
+    hub.receive(PARENT, PermsInvalidate((60,)), source=1)
+    assert page(hub, ListRoles(node_ids=(60,))) == (0, [])
+
+
+def test_the_authority_forgets_routes_against_a_binding_and_lists_the_binding() -> None:
+    hub = with_hubs(root(trust=Trust.OPEN))
+    hub.up(3)
+    hub.receive(3, AssistRegister("x"), source=30)
+    assert hub.session(3).node_id == 30
+    assert page(hub, ListRoles(node_ids=(30,))) == (1, [30])
+    assert page(hub, ListRoles(role="node", node_ids=(30,))) == (0, [])
 
 
 def test_other_hubs_list_what_they_have_cached() -> None:
-    hub = mid()
+    hub = mid(provisioned=())
     hub.admitted_from_above(1, "d", 30)
-    assert page(hub, ListRoles()) == (0, [])
+    assert page(hub, ListRoles()) == (2, [5, 30])
     learn(hub, 1, 60, 50, 40)
-    assert page(hub, ListRoles()) == (3, [40, 50, 60])
+    assert page(hub, ListRoles()) == (5, [5, 30, 40, 50, 60])
     done = hub.receive(1, ListRoles(node_ids=(50,)))
     assert sent(done)[0].frame.body.roles == (RoleOfNode(50, NODE),)  # type: ignore[union-attr]
 
@@ -80,10 +168,10 @@ def test_the_cache_can_be_filtered_by_role_too() -> None:
     learn(hub, 1, 40, 41)
     learn(hub, 1, 42, grant=HUB)
     assert page(hub, ListRoles(role="node")) == (2, [40, 41])
-    assert page(hub, ListRoles(role="hub")) == (1, [42])
+    assert page(hub, ListRoles(role="hub")) == (3, [HUB_A, HUB_B, 42])
     hub.receive(PARENT, PermsInvalidate((40, 42)), source=1)
     assert page(hub, ListRoles(role="node")) == (1, [41])
-    assert page(hub, ListRoles(role="hub")) == (0, [])
+    assert page(hub, ListRoles(role="hub")) == (2, [HUB_A, HUB_B])
 
 
 def test_defaults_are_offset_zero_and_a_hundred_rows() -> None:
@@ -96,9 +184,9 @@ def test_defaults_are_offset_zero_and_a_hundred_rows() -> None:
 def test_a_limit_above_a_thousand_counts_as_a_thousand() -> None:
     listed = OrderedIds.of(range(1, 1501))
     for limit, size in ((999, 999), (1000, 1000), (1001, 1000), (5000, 1000)):
-        total, nodes = select_page(listed, (), 3, limit)
+        total, nodes = select_page((listed,), (), 3, limit)
         assert total == 1500 and nodes == list(range(4, 4 + size))
-        total, nodes = select_page(listed, tuple(range(2000, 0, -1)), 3, limit)
+        total, nodes = select_page((listed,), tuple(range(2000, 0, -1)), 3, limit)
         assert total == 1500 and nodes == list(range(4, 4 + size))
 
 
@@ -146,7 +234,7 @@ def test_no_name_means_all() -> None:
     epoch = hub.state.perms_epoch
     hub.receive(3, PermsInvalidate())
     assert not hub.state.perms and hub.state.perms_epoch == epoch + 1
-    assert page(hub, ListRoles(), link=3) == (0, [])
+    assert page(hub, ListRoles(), link=3) == (4, [5, HUB_A, HUB_B, ADMIN])
 
 
 def test_it_is_passed_on_to_child_hubs_and_never_up_or_to_devices_or_back() -> None:
@@ -155,10 +243,10 @@ def test_it_is_passed_on_to_child_hubs_and_never_up_or_to_devices_or_back() -> N
     asked = hub.next_id
     done = hub.receive(3, message, msg_id=9)
     assert done.outputs == (
-        question(1, message, hub, asked, target=HUB_A),
-        question(2, message, hub, asked + 1, target=HUB_B),
+        question(1, message, hub, asked, target=0),
+        question(2, message, hub, asked + 1, target=0),
     )
-    assert "PERM-13" in done.rules
+    assert "PERM-18" in done.rules
     done = hub.receive(PARENT, message, source=1)
     assert [send.link for send in sent(done)] == [1, 2]
     hub.down(1)
@@ -237,8 +325,8 @@ def test_a_policy_change_at_the_authority_invalidates_the_nodes_that_changed() -
     done = hub.now_with(node_roles={30: "admin", 31: "node", 33: "admin"})
     message = PermsInvalidate((31, 33), "policy changed")
     assert sent(done) == [
-        question(1, message, hub, asked, target=HUB_A),
-        question(2, message, hub, asked + 1, target=HUB_B),
+        question(1, message, hub, asked, target=0),
+        question(2, message, hub, asked + 1, target=0),
     ]
     assert "PERM-16" in done.rules
     hub.registered(3, "d")
@@ -295,4 +383,4 @@ def test_an_authority_with_a_parent_keeps_its_list_when_that_returns() -> None:
 def test_a_recovered_state_lists_the_same() -> None:
     state = State(node_id=5, perms=Map({40: NODE, 41: HUB}))
     hub = Hub(Policy(node_id=5, has_parent=True), state)
-    assert sorted(hub.state.index.roster_of_role) == ["hub", "node"]
+    assert sorted(hub.state.index.others.of_role) == ["hub", "node"]

@@ -281,3 +281,13 @@ def test_a_device_found_nowhere_is_not_admitted_by_a_search_of_its_own_hub() -> 
     hub.up(4)
     done = hub.receive(4, Authenticate("x", issued(1)))
     assert sent(done) == [reply(4, Answer(Action.AUTHENTICATE, Reason.NOT_ADMITTED, "x"), hub)]
+
+
+def test_a_query_names_the_node_where_the_directory_knows_it() -> None:
+    hub = with_hubs(mid(assist=Assist.QUERY))
+    hub.found_below("d", 30, 1)
+    hub.up(3)
+    done = hub.receive(3, Authenticate("d", key("d")))
+    assert [send.frame.body for send in sent(done, 1)] == [AssistQueryCredential("d", 30)]
+    done = hub.receive(3, Authenticate("e", key("e")))
+    assert [send.frame.body for send in sent(done, PARENT)] == [AssistQueryCredential("e")]

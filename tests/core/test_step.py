@@ -11,6 +11,7 @@ from hubauth.core.messages import (
     Authenticate,
     Frame,
     GetPerms,
+    Grant,
     ListRoles,
     Major,
     Malformed,
@@ -56,6 +57,13 @@ OTHERS: tuple[Request, ...] = (
 )
 
 
+def refused(message: Request) -> Answer:
+    """What a link without a session is told."""
+    if isinstance(message, Offline):
+        return Answer(message.action, Reason.NOT_INDEXED, message.device_id, message.node_id)
+    return forbidden(message)
+
+
 def forbidden(message: Request) -> Answer:
     device_id, node_id = getattr(message, "device_id", ""), getattr(message, "node_id", 0)
     return Answer(message.action, Reason.FORBIDDEN, device_id, node_id)
@@ -67,8 +75,8 @@ def test_without_a_session_only_register_and_authenticate_are_served() -> None:
         hub.up(1)
         for source in (0, 99):
             done = hub.receive(1, message, source=source, trace_id=3)
-            assert done.outputs == (reply(1, forbidden(message), hub, trace_id=3),)
-            assert "FRAME-9" in done.rules
+            assert done.outputs == (reply(1, refused(message), hub, trace_id=3),)
+            assert ("OFF-10" if isinstance(message, Offline) else "FRAME-23") in done.rules
             assert hub.unchanged
 
 
@@ -88,19 +96,70 @@ def test_any_other_request_must_come_from_a_reachable_source() -> None:
         hub = with_hubs(root(**listing(leaf=30)))
         hub.found_below("leaf", 30, 1)
         for source in (0, 99, HUB_B):
-            assert dropped("FRAME-11", 1, hub.receive(1, message, source=source))
+            assert dropped("FRAME-22", 1, hub.receive(1, message, source=source))
             assert hub.unchanged
-        assert "FRAME-11" not in hub.receive(1, message, source=30).rules
+        assert "FRAME-22" not in hub.receive(1, message, source=30).rules
+
+
+def test_on_a_devices_link_source_zero_means_that_device() -> None:
+    for message in (GetPerms(1), ListRoles(), PermsInvalidate(), Revoke("x", credential=key("x")), Offline("admin")):
+        named, unnamed = root(), root()
+        for hub in (named, unnamed):
+            hub.provisioned(1, "admin")
+        done = unnamed.receive(1, message, source=0)
+        assert done.outputs == named.receive(1, message).outputs and unnamed.state == named.state
+        assert "FRAME-21" in done.rules and "FRAME-22" not in done.rules
+    hub = root()
+    hub.registered(1, "d")
+    assert {"FRAME-21", "TRUST-3"} <= set(hub.receive(1, AssistRegister("x"), source=0).rules)
+
+
+def test_a_held_request_with_source_zero_is_decided_for_the_session() -> None:
+    hub = mid()
+    hub.admitted_from_above(1, "d", 30)
+    assert "FRAME-21" in hub.receive(1, Revoke("x"), source=0).rules
+    grant = Grant("admin", ("auth.revoke",))
+    done = hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 30, grant=grant))
+    assert [send.frame.source for send in sent(done, PARENT) if isinstance(send.frame.body, Revoke)] == [30]
 
 
 def test_a_devices_revoke_must_come_from_itself_and_a_hubs_may_come_from_anybody() -> None:
     hub = with_hubs(root())
     hub.provisioned(3, "admin")
-    assert dropped("FRAME-11", 3, hub.receive(3, Revoke("x"), source=99))
+    assert dropped("FRAME-22", 3, hub.receive(3, Revoke("x"), source=99))
     done = hub.receive(1, Revoke("x"), source=99)
-    assert "FRAME-11" not in done.rules and "REV-2" in done.rules
+    assert "FRAME-22" not in done.rules and "REV-2" in done.rules
     done = hub.receive(1, Answer(Action.REVOKE, Reason.OK, "x"), source=99, target=HUB_B, major=Major.OK_RESP)
     assert [send.link for send in sent(done)] == [2]
+
+
+def test_of_several_faults_the_first_in_the_list_decides() -> None:
+    hub = with_hubs(mid())
+    hub.admitted_from_above(3, "d", 30)
+    hub.up(4)
+    bad = Malformed(Action.ASSIST_REGISTER, "?")
+    in_order = (
+        ("FRAME-20", 9, Malformed(None, "?"), 99),
+        ("FRAME-16", 3, Answer(Action.REVOKE, Reason.OK, "x"), 99),
+        ("FRAME-22", 3, Answer(Action.ASSIST_REGISTER, Reason.OK, "x"), 99),
+        ("FRAME-16", 4, Answer(Action.ASSIST_REGISTER, Reason.OK, "x"), 99),
+        ("FRAME-18", 4, Malformed(None, "?"), 99),
+        ("FRAME-18", 3, Malformed(Action.ASSIST_REGISTER, "?", is_answer=True), 99),
+        ("FRAME-19", PARENT, Malformed(Action.OFFLINE, "?"), 99),
+        ("FRAME-17", PARENT, bad, 99),
+        ("FRAME-17", 4, Malformed(Action.REGISTER, "?"), 99),
+        ("FRAME-23", 4, bad, 99),
+        ("OFF-10", 4, Malformed(Action.OFFLINE, "?"), 99),
+        ("FRAME-22", 3, bad, 99),
+        ("TRUST-3", 3, bad, 30),
+        ("FRAME-17", 1, bad, HUB_A),
+        ("FRAME-17", 3, Malformed(Action.REVOKE, "?"), 30),
+    )
+    told = {"FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14"}
+    for rule, link, body, source in in_order:
+        done = hub.receive(link, body, source=source)
+        assert set(done.rules) - told == {rule}, (rule, done.rules)
+        assert hub.unchanged
 
 
 def test_an_answer_too_must_come_from_a_reachable_source() -> None:
@@ -108,7 +167,7 @@ def test_an_answer_too_must_come_from_a_reachable_source() -> None:
     hub.found_below("d", 30, 1)
     hub.found_below("d", 30, 2)
     done = hub.answered(1, Answer(Action.ASSIST_OFFLINE, Reason.OK, "d", 30), source=99)
-    assert dropped("FRAME-11", 1, done)
+    assert dropped("FRAME-22", 1, done)
     assert hub.unchanged
 
 
@@ -179,10 +238,10 @@ def test_a_bad_request_that_would_not_be_served_anyway_is_forbidden() -> None:
     hub = root()
     hub.up(1)
     done = hub.receive(1, Malformed(Action.REVOKE, "?"))
-    assert "FRAME-9" in done.rules
+    assert "FRAME-23" in done.rules
     hub.registered(2, "d")
     assert "TRUST-3" in hub.receive(2, Malformed(Action.ASSIST_OFFLINE, "?")).rules
-    assert dropped("FRAME-11", 2, hub.receive(2, Malformed(Action.OFFLINE, "?"), source=9))
+    assert dropped("FRAME-22", 2, hub.receive(2, Malformed(Action.OFFLINE, "?"), source=9))
 
 
 def test_what_cannot_be_read_at_all_is_dropped_with_a_note() -> None:
@@ -285,7 +344,7 @@ def test_open_trust_is_off_by_default_and_for_assists_with_a_source_only() -> No
         hub = root(trust=trust)
         hub.up(1)
         done = hub.receive(1, message, source=source)
-        assert "FRAME-9" in done.rules and "TRUST-5" not in done.rules
+        assert "FRAME-23" in done.rules and "TRUST-5" not in done.rules
         assert hub.unchanged
 
 
@@ -297,7 +356,7 @@ def test_open_trust_gives_nobody_an_id_that_is_live_or_registered() -> None:
     hub.up(4)
     for source in (HUB_A, 30, 2):
         done = hub.receive(4, AssistRegister("x"), source=source)
-        assert "FRAME-9" in done.rules and hub.unchanged
+        assert "FRAME-23" in done.rules and hub.unchanged
     hub.down(1)
     assert "TRUST-5" in hub.receive(4, AssistRegister("x"), source=HUB_A).rules
 
@@ -319,7 +378,7 @@ def test_open_trust_does_not_give_away_a_registered_device_that_was_given_a_role
     hub.now_with(node_roles={2: "admin"})
     hub.up(3)
     done = hub.receive(3, AssistOffline("x", 9), source=2)
-    assert "FRAME-9" in done.rules and hub.unchanged
+    assert "FRAME-23" in done.rules and hub.unchanged
 
 
 def test_open_trust_is_not_given_for_a_bad_payload() -> None:
@@ -332,7 +391,7 @@ def test_open_trust_is_not_given_for_a_bad_payload() -> None:
 def test_a_link_with_a_session_is_not_rebound_by_open_trust() -> None:
     hub = root(trust=Trust.OPEN)
     hub.registered(1, "d")
-    assert dropped("FRAME-11", 1, hub.receive(1, AssistRegister("x"), source=77))
+    assert dropped("FRAME-22", 1, hub.receive(1, AssistRegister("x"), source=77))
 
 
 def test_a_step_that_changes_nothing_returns_the_very_same_state() -> None:

@@ -118,11 +118,11 @@ def test_cached_grants_are_listed_under_their_role_until_they_go() -> None:
     t.put_perms(40, NODE)
     t.put_perms(41, Grant("hub", ()))
     t.put_perms(40, Grant("hub", ()))
-    assert t.roster_of_role == Map({"hub": OrderedIds.of((40, 41))})
+    assert t.others.of_role == Map({"hub": OrderedIds.of((40, 41))})
     assert t.delete_perms(40) and not t.delete_perms(40)
-    assert list(t.roster) == [41]
+    assert list(t.others.cached) == [41]
     t.clear_perms()
-    assert (t.perms, t.roster_of_role, len(t.roster)) == (Map(), Map(), 0)
+    assert (t.perms, t.others.of_role, len(t.others.cached)) == (Map(), Map(), 0)
     changes = len(t.changes)
     t.clear_perms()
     assert len(t.changes) == changes

@@ -249,8 +249,8 @@ def confirms_at_once(t: Transition, device_id: str, registration: Registration) 
     _put_registration(t, device_id, evolve(registration, confirmed=True))
 
 
-def keeps_relayed(t: Transition, pending: Pending, answer: Answer) -> None:
-    _on_relayed_answer(t, pending, answer)
+def keeps_relayed(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
+    _on_relayed_answer(t, pending, answer, source)
     t.put_entry(pending.device_id, Entry(answer.node_id, answer.credential))
 
 
@@ -277,10 +277,10 @@ def stops_after_a_batch(t: Transition) -> None:
     t.announcing = None
 
 
-def believes_it(t: Transition, received: Received, message: AssistOffline) -> None:
-    route = t.mark_offline(message.node_id)
+def believes_it(t: Transition, received: Received, _: AssistOffline, node_id: int) -> None:
+    route = t.mark_offline(node_id)
     answer_to(t, received, Reason.OK)
-    presence.report_offline(t, message.node_id, route.device_id)
+    presence.report_offline(t, node_id, route.device_id)
 
 
 def passes_on_its_own(t: Transition, message: PermsInvalidate, came_from: Link | None) -> None:

@@ -163,7 +163,7 @@ BROKEN: tuple[tuple[object, str, object, str], ...] = (
     (revoke, "agrees", always(True), "REV-8"),
     (routing, "lower_hop_limit", always(15), "FRAME-8"),
     (presence, "contradicts", always(False), "BIND-10"),
-    (routing, "reachable_through", always(True), "FRAME-11"),
+    (routing, "reachable_through", always(True), "FRAME-22"),
     (perms, "is_hub_grant", always(False), "TRUST-1"),
 )
 

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from hubauth.core import authority, owed, presence, search
 from hubauth.core.credentials import same_credential
-from hubauth.core.inputs import Link, Received
+from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
     CODES,
     NO_GRANT,
@@ -23,7 +23,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Pending, Purpose, Route
 from hubauth.core.perms import decide_hub, known_grant
 from hubauth.core.policy import Assist
-from hubauth.core.talk import answer_to, refuse, settle, waiting_for
+from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
 
 _OK, _AUTHENTICATE, _RELAY = Reason.OK, Purpose.AUTHENTICATE, Purpose.RELAY
@@ -49,12 +49,16 @@ def on_authenticate(t: Transition, received: Received, message: Authenticate) ->
             t.cite("AUTH-18")
         asker = waiting_for(received, _AUTHENTICATE, None, message.device_id)
         admit(t, asker, entry)
+        let_routes_follow(t, message.device_id)
     else:
         refuse(t, received, Reason.NOT_ADMITTED, "AUTH-2")
 
 
-def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT) -> None:
-    """Store, bind and answer: the only way into a session. ``told`` is what another hub said of the node."""
+def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT, source: int = 0) -> None:
+    """Store, bind and answer: the only way into a session.
+
+    ``told`` is what another hub said of the node, ``source`` the hub whose decision this is, if not this one's own.
+    """
     link = pending.asker
     assert link is not None
     known = t.links[link]
@@ -65,9 +69,18 @@ def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT)
     presence.bind(t, link, pending.device_id, entry.node_id, is_hub)
     if t.policy.has_perms:
         t.cite("AUTH-17")
-    settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT)
+    settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT, source=source)
     if is_hub and not was_hub_link:
         owed.welcome(t, entry.node_id)
+
+
+def let_routes_follow(t: Transition, device_id: str) -> None:
+    """Where no presence messages exist, a search whose result is known shows the hubs above where the device is."""
+    if t.policy.has_presence or not t.parent_present:
+        return
+    t.cite("AUTH-25")
+    about = Pending(Purpose.RELAY, Action.ASSIST_AUTHENTICATE, PARENT, device_id=device_id)
+    ask(t, AssistAuthenticate(device_id), about)
 
 
 def find_entry(t: Transition, device_id: str) -> Entry | None:
@@ -132,7 +145,7 @@ def on_query_credential(t: Transition, received: Received, message: AssistQueryC
     answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential)
 
 
-def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
     """A search that this hub began for its own device is over, or goes on to the parent."""
     if answer.reason is not Reason.OK and pending.climbs:
         search.go_on(t, pending, answer.reason)
@@ -140,7 +153,7 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     if answer.reason is not Reason.OK:
         t.cite("AUTH-19")
         reason = search.outcome(pending, answer.reason)
-        settle(t, pending, reason if CODES[reason] in _PASSED_ON else Reason.UNREACHABLE)
+        settle(t, pending, reason if CODES[reason] in _PASSED_ON else Reason.UNREACHABLE, source=source)
         return
     if not is_usable(t, pending, answer):
         t.cite("AUTH-19")
@@ -152,16 +165,18 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer) -> None:
             settle(t, pending, Reason.NOT_ADMITTED)
             return
     t.cite("AUTH-12")
-    admit(t, pending, Entry(answer.node_id, pending.credential), answer.grant)
+    admit(t, pending, Entry(answer.node_id, pending.credential), answer.grant, source)
 
 
-def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
-    """Pass an answer back to the hub that asked, unless it is a search that goes on to the parent."""
+def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
+    """Pass an answer back to the hub that asked, unless it is a search that goes on to the parent.
+
+    Where no hub asked, the question was all that mattered.
+    """
     if answer.reason is not Reason.OK and pending.climbs:
         search.go_on(t, pending, answer.reason)
         return
-    if answer.reason is Reason.OK:
-        assert pending.asker is not None
+    if answer.reason is Reason.OK and pending.asker is not None:
         follow_answer(t, pending.asker, answer.node_id, pending.device_id)
     if pending.action is Action.ASSIST_REGISTER:
         t.cite("REG-8")
@@ -170,7 +185,8 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     elif t.policy.has_credentials:
         t.cite("AUTH-11")
     reason = search.outcome(pending, answer.reason)
-    settle(t, pending, reason, node_id=answer.node_id, credential=answer.credential, grant=answer.grant)
+    about = {"node_id": answer.node_id, "source": source}
+    settle(t, pending, reason, credential=answer.credential, grant=answer.grant, **about)
 
 
 def remember_home(t: Transition, asker: Link | None, device_id: str) -> None:

@@ -1,7 +1,7 @@
 """The derived tables of a state, computed from nothing: for a first state, a recovered one, and as a check."""
 
 from collections.abc import Iterable
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from attrs import evolve
 from immutables import Map
@@ -10,8 +10,10 @@ from hubauth.core.messages import Grant
 from hubauth.core.model import (
     Debts,
     Index,
+    Others,
     Purpose,
     Registration,
+    Route,
     State,
     bound_node,
     entry_of,
@@ -37,7 +39,7 @@ def derive_index(policy: Policy, state: State) -> Index:
     sessions = {link: session for link, session in state.links.items() if session is not None}
     online = [(node_id, route) for node_id, route in state.directory.items() if route.online]
     pending = state.pending.items()
-    listed = rosters(policy, state.node_id, state.registry, state.perms)
+    listed = rosters(policy, state)
     return Index(
         link_of_node=Map({session.node_id: link for link, session in sessions.items()}),
         node_of_device=Map(
@@ -57,9 +59,10 @@ def derive_index(policy: Policy, state: State) -> Index:
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}
         ),
-        roster=listed[0],
-        roster_of_role=listed[1],
-        named_and_registered=listed[2],
+        roster=listed.roster,
+        roster_of_role=listed.roster_of_role,
+        others=listed.others,
+        named_and_registered=listed.named_and_registered,
         debts=Debts(
             turns=_grouped((key, owed.turn) for (key, _), owed in state.owed.items()),
             at=Map({(key, owed.turn): message for (key, message), owed in state.owed.items()}),
@@ -68,26 +71,47 @@ def derive_index(policy: Policy, state: State) -> Index:
     )
 
 
-Rosters: TypeAlias = tuple[OrderedIds, Map[str, OrderedIds], frozenset[int]]
+class Known(Protocol):
+    """The tables of a state that know nodes."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def registry(self) -> Map[str, Registration]: ...
+    @property
+    def directory(self) -> Map[int, Route]: ...
+    @property
+    def perms(self) -> Map[int, Grant]: ...
 
 
-def rosters(policy: Policy, own: int, registry: Map[str, Registration], cached: Map[int, Grant]) -> Rosters:
-    """The nodes ``list_roles`` shows, all and by role: every existing one at the authority, else the cached.
+class Rosters(NamedTuple):
+    """The part of the index that ``list_roles`` shows."""
 
-    And those of them that are both registered and named by the configuration.
-    """
-    if not is_authority(policy, own):
-        return OrderedIds.of(cached), _grouped((grant.role, node_id) for node_id, grant in cached.items()), frozenset()
-    named = policy.named_nodes | ({own} - {0})
-    registered = {registration.node_id for registration in registry.values()}
-    # Those that are not named may be very many, and all have one role.
+    roster: OrderedIds
+    roster_of_role: Map[str, OrderedIds]
+    others: Others
+    named_and_registered: frozenset[int]
+
+
+def rosters(policy: Policy, tables: Known) -> Rosters:
+    """Every node this hub knows, by how it knows it."""
+    named = policy.named_nodes | ({tables.node_id} - {0})
+    registered: set[int] = set()
+    sure = {node_id for node_id in named if policy.names_role(node_id)}
+    if is_authority(policy, tables.node_id):
+        registered = {registration.node_id for registration in tables.registry.values()}
+        sure = set(named)
+    # Those that are registered and not named may be very many, and all have one role.
     roster = unnamed = OrderedIds.of(registered - named)
     of_role = {policy.default_role: unnamed} if unnamed else {}
-    for node_id in named:
+    for node_id in sure:
         role = policy.role_of(node_id)
         of_role[role] = of_role.get(role, EMPTY).add(node_id)
         roster = roster.add(node_id)
-    return roster, Map(of_role), named & registered
+    met = OrderedIds.of({*named, *tables.directory} - sure - registered)
+    grants = [(grant.role, node_id) for node_id, grant in tables.perms.items() if node_id not in roster]
+    cached = OrderedIds.of(node_id for _, node_id in grants if node_id not in met)
+    return Rosters(roster, Map(of_role), Others(met, cached, _grouped(grants)), named & registered)
 
 
 def _grouped(pairs: Iterable[tuple[Key, int]]) -> Map[Key, OrderedIds]:

@@ -19,11 +19,12 @@ from hubauth.core.messages import (
     AssistAuthenticate,
     AssistOffline,
     Malformed,
+    Offline,
     PermsInvalidate,
     Reason,
     Revoke,
 )
-from hubauth.core.model import Purpose, State, is_authority
+from hubauth.core.model import Purpose, State, bound_node, is_authority
 from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, lasting_changes, lasting_part
@@ -134,12 +135,15 @@ def late_offline_keeps_new_route(policy: Policy, before: State, happened: Input,
     if not isinstance(happened, Received) or happened.link == PARENT:
         return []
     body, session = happened.frame.body, before.links.get(happened.link)
-    if not isinstance(body, AssistOffline) or session is None:
+    if not isinstance(body, AssistOffline | Offline) or session is None:
         return []
-    route = before.directory.get(body.node_id)
-    if route is None or route.via == session.node_id or done.state.directory.get(body.node_id) == route:
+    node_id = body.node_id
+    if not node_id and isinstance(body, Offline):
+        node_id = before.index.node_of_device.get(body.device_id) or bound_node(before, body.device_id)
+    route = before.directory.get(node_id)
+    if route is None or route.via == session.node_id or done.state.directory.get(node_id) == route:
         return []
-    return [f"a report through node {session.node_id} changed the route of node {body.node_id} via {route.via}"]
+    return [f"a report through node {session.node_id} changed the route of node {node_id} via {route.via}"]
 
 
 def may_be_answered(policy: Policy, before: State, received: Received) -> bool:
@@ -228,6 +232,9 @@ def accepted_invalidation(before: State, happened: Input, done: Step) -> PermsIn
     return None if dropped or refused or held else frame.body
 
 
+_REFUSALS = (Reason.FORBIDDEN, Reason.INVALID_REQUEST, Reason.NOT_INDEXED)
+
+
 def unauthenticated_sees_only_register_and_auth(policy: Policy, before: State, happened: Input, done: Step) -> Findings:
     """A child link without a session gets answers to register and authenticate, and refusals."""
     found: Findings = []
@@ -238,7 +245,7 @@ def unauthenticated_sees_only_register_and_auth(policy: Policy, before: State, h
             continue
         body = output.frame.body
         entrance = isinstance(body, Answer) and body.action in (Action.REGISTER, Action.AUTHENTICATE)
-        refusal = isinstance(body, Answer) and body.reason in (Reason.FORBIDDEN, Reason.INVALID_REQUEST)
+        refusal = isinstance(body, Answer) and body.reason in _REFUSALS
         if not entrance and not refusal:
             found.append(f"link {output.link} without a session was sent {body!r}")
     return found

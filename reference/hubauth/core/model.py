@@ -159,6 +159,18 @@ class Debts:
 
 
 @frozen
+class Others:
+    """The nodes that a hub knows without knowing their role by itself."""
+
+    named: OrderedIds = EMPTY
+    """By directory or configuration."""
+    cached: OrderedIds = EMPTY
+    """By a cached grant and nothing else."""
+    of_role: Map[str, OrderedIds] = Map()
+    """Cached grants by role, as far as they count."""
+
+
+@frozen
 class Index:
     """Derived tables."""
 
@@ -175,8 +187,9 @@ class Index:
     dismissed: Map[tuple[Link | None, int], int] = Map()
     """(child hub's link, node) -> the outstanding order to go."""
     roster: OrderedIds = EMPTY
-    """The nodes ``list_roles`` shows."""
+    """The nodes whose role this hub knows by itself: the authority of every existing one, others of those they name."""
     roster_of_role: Map[str, OrderedIds] = Map()
+    others: Others = Others()
     named_and_registered: frozenset[int] = frozenset()
     """Authority: nodes that were given to a device and that the configuration names, too."""
     debts: Debts = Debts()

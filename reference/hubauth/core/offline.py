@@ -8,17 +8,36 @@ from hubauth.core.transition import Transition
 
 
 def on_offline(t: Transition, received: Received, message: Offline) -> None:
-    """A device says it leaves; its link stays open, without a session."""
+    """A device says it leaves, and its link stays open without a session; or its direct hub says it for the device."""
     session = t.links[received.link]
     assert session is not None
-    if message.device_id != session.device_id or message.node_id not in (0, session.node_id):
-        refuse(t, received, Reason.FORBIDDEN, "OFF-3")
-        return
-    t.cite("OFF-1")
-    if t.policy.answer_offline:
+    if message.device_id == session.device_id and message.node_id in (0, session.node_id):
+        t.cite("OFF-1")
+        _confirm(t, received, session.node_id)
+        presence.end_session(t, received.link, reason=message.reason)
+    elif session.is_hub:
+        t.cite("OFF-12")
+        _on_report(t, received, message, message.node_id or t.node_of(message.device_id) or 0)
+    else:
+        _refuse_about_others(t, received, message, session.node_id)
+
+
+def _confirm(t: Transition, received: Received, node_id: int) -> None:
+    """Answer what was done; an ``offline`` need not be answered."""
+    assert isinstance(received.frame.body, Offline | AssistOffline)
+    if isinstance(received.frame.body, Offline):
+        if not t.policy.answer_offline:
+            return
         t.cite("OFF-2")
-        answer_to(t, received, Reason.OK, node_id=session.node_id)
-    presence.end_session(t, received.link)
+    answer_to(t, received, Reason.OK, node_id=node_id)
+
+
+def _refuse_about_others(t: Transition, received: Received, message: Offline, own: int) -> None:
+    named = {message.node_id, t.node_of(message.device_id) or 0} - {own}
+    if any(node_id in t.directory and t.directory[node_id].online for node_id in named):
+        refuse(t, received, Reason.FORBIDDEN, "OFF-11")
+    else:
+        refuse(t, received, Reason.NOT_INDEXED, "OFF-10")
 
 
 def on_assist_offline(t: Transition, received: Received, message: AssistOffline) -> None:
@@ -28,20 +47,20 @@ def on_assist_offline(t: Transition, received: Received, message: AssistOffline)
     elif received.link == PARENT:
         _on_order(t, received, message)
     else:
-        _on_report(t, received, message)
+        _on_report(t, received, message, message.node_id)
 
 
-def _on_report(t: Transition, received: Received, message: AssistOffline) -> None:
+def _on_report(t: Transition, received: Received, message: Offline | AssistOffline, node_id: int) -> None:
     sender = t.links[received.link]
     assert sender is not None
-    route = t.directory.get(message.node_id)
-    if route is None or not route.online or route.via != sender.node_id or message.node_id == sender.node_id:
+    route = t.directory.get(node_id)
+    if route is None or not route.online or route.via != sender.node_id or node_id == sender.node_id:
         refuse(t, received, Reason.NOT_INDEXED, "OFF-7")
         return
     t.cite("OFF-6")
-    t.mark_offline(message.node_id)
-    answer_to(t, received, Reason.OK)
-    presence.report_offline(t, message.node_id, route.device_id)
+    t.mark_offline(node_id)
+    _confirm(t, received, node_id)
+    presence.report_offline(t, node_id, route.device_id, message.reason)
 
 
 def _on_order(t: Transition, received: Received, message: AssistOffline) -> None:

@@ -1,25 +1,32 @@
 """Roles and permissions: who knows them, asking for them, listing them, and forgetting them."""
 
+from bisect import bisect_right
+from collections.abc import Iterator
+from heapq import merge
 from itertools import islice
 
 from hubauth.core import authority
 from hubauth.core.indexes import rosters
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
+    MAX_NODE_ID,
     NO_GRANT,
     Action,
     Answer,
+    Frame,
     GetPerms,
     Grant,
     ListRoles,
+    Major,
     PermsInvalidate,
     Reason,
     RoleOfNode,
 )
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.ordered import EMPTY, OrderedIds
+from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
-from hubauth.core.talk import answer_to, ask, refuse, reply, send_request, settle, waiting_for
+from hubauth.core.talk import answer_to, ask, refuse, reply, settle, waiting_for
 from hubauth.core.transition import Transition
 
 MAX_PAGE = 1000
@@ -115,22 +122,46 @@ def check_permission(t: Transition, received: Received, permission: str) -> bool
 
 
 def on_list_roles(t: Transition, received: Received, message: ListRoles) -> None:
-    t.cite("PERM-8", "PERM-9", "PERM-10")
-    here = authority.is_here(t)
-    listed = t.roster_of_role.get(message.role, EMPTY) if message.role else t.roster
+    t.cite("PERM-19", "PERM-9", "PERM-10")
+    listed: tuple[OrderedIds, ...]
+    if message.role:
+        listed = t.roster_of_role.get(message.role, EMPTY), t.others.of_role.get(message.role, EMPTY)
+    else:
+        listed = t.roster, t.others.named, t.others.cached
     total, page = select_page(listed, message.node_ids, message.offset, message.limit)
-    rows = [RoleOfNode(node_id, t.policy.resolve(node_id) if here else t.perms[node_id]) for node_id in page]
+    resolve, roster, perms = t.policy.resolve, t.roster, t.perms
+    if t.others.named or t.others.cached:
+        rows = [
+            RoleOfNode(node_id, resolve(node_id) if node_id in roster else perms.get(node_id, NO_GRANT))
+            for node_id in page
+        ]
+    else:
+        rows = [RoleOfNode(node_id, resolve(node_id)) for node_id in page]
     answer = Answer(Action.LIST_ROLES, Reason.OK, total=total, roles=_fitting(t, rows))
     reply(t, received.link, received.frame.msg_id, received.frame.trace_id, answer)
 
 
-def select_page(listed: OrderedIds, wanted: tuple[int, ...], offset: int, limit: int) -> tuple[int, list[int]]:
-    """How many nodes are left after filtering, and the ones on this page."""
+def select_page(
+    listed: tuple[OrderedIds, ...], wanted: tuple[int, ...], offset: int, limit: int
+) -> tuple[int, list[int]]:
+    """How many nodes of these sets, which have none in common, are left after filtering, and the ones on this page."""
     size = min(limit, MAX_PAGE)
     if wanted:
-        kept = [node_id for node_id in sorted(set(wanted)) if node_id in listed]
+        kept = [node_id for node_id in sorted(set(wanted)) if any(node_id in one for one in listed)]
         return len(kept), kept[offset : offset + size]
-    return len(listed), list(islice(listed.page(offset), size))
+    some = [one for one in listed if one]
+    rows = some[0].page(offset) if len(some) == 1 else _merged(some, offset)
+    return sum(map(len, some)), list(islice(rows, size))
+
+
+def _merged(listed: list[OrderedIds], offset: int) -> Iterator[int]:
+    """The members of all sets in ascending order from position ``offset`` on, found lazily."""
+
+    def position(item: int) -> int:
+        return sum(one.position(item) for one in listed)
+
+    first = bisect_right(range(MAX_NODE_ID + 2), offset, key=position) - 1
+    return merge(*(one.page(one.position(first)) for one in listed))
 
 
 def _fitting(t: Transition, rows: list[RoleOfNode]) -> tuple[RoleOfNode, ...]:
@@ -195,8 +226,8 @@ def pass_down(t: Transition, message: PermsInvalidate, came_from: Link | None) -
     for node_id in sorted(t.neighbours):
         link = t.hub_link(node_id)
         if link is not None and link != came_from:
-            t.cite("PERM-13")
-            send_request(t, link, message)
+            t.cite("PERM-18", "FRAME-15")
+            t.emit(Send(link, Frame(message, Major.CMD, t.take_msg_id(), t.node_id)))
 
 
 # Policy
@@ -213,4 +244,4 @@ def changed_grants(old: Policy, new: Policy) -> tuple[int, ...] | None:
 
 def rebuild_roster(t: Transition) -> None:
     """List every existing node anew: this hub has become the authority, or its roles changed."""
-    t.roster, t.roster_of_role, t.named_and_registered = rosters(t.policy, t.node_id, t.registry, t.perms)
+    t.roster, t.roster_of_role, t.others, t.named_and_registered = rosters(t.policy, t)

@@ -133,9 +133,15 @@ class Policy:
 
     @cached_property
     def named_nodes(self) -> frozenset[int]:
-        """Every node id the configuration names; the allocator never hands one out."""
-        named = {binding.node_id for binding in self.provisioned} | set(self.node_roles)
-        return frozenset(named | {self.node_id, self.authority} - {0})
+        """Every node id the configuration names."""
+        return self.kept_nodes | frozenset(self.node_roles)
+
+    @cached_property
+    def kept_nodes(self) -> frozenset[int]:
+        """The node ids that the allocator never hands out, because configuration means somebody by them."""
+        bound = {binding.node_id for binding in self.provisioned} | {self.node_id, self.authority} - {0}
+        special = {node_id for node_id in self.node_roles if self.resolve(node_id) != self.default_grant}
+        return frozenset(bound | special)
 
     def is_own_device(self, device_id: str) -> bool:
         """Whether this is the name under which this hub itself is known to its parent."""

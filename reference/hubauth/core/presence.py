@@ -56,11 +56,11 @@ def announce(t: Transition, node_id: int, device_id: str) -> None:
         send_request(t, PARENT, AssistAuthenticate(device_id, "", node_id))
 
 
-def report_offline(t: Transition, node_id: int, device_id: str) -> None:
-    """Tell the parent that a node is gone."""
+def report_offline(t: Transition, node_id: int, device_id: str, reason: str = "") -> None:
+    """Tell the parent that a node is gone, and why if somebody has said why."""
     if t.policy.has_presence and t.parent_present:
-        t.cite("OFF-5")
-        send_request(t, PARENT, AssistOffline(device_id, node_id))
+        t.cite("OFF-5", *(("OFF-13",) if reason else ()))
+        send_request(t, PARENT, AssistOffline(device_id, node_id, reason))
 
 
 def dismiss(t: Transition, hub: int, node_id: int, device_id: str) -> None:
@@ -73,7 +73,7 @@ def dismiss(t: Transition, hub: int, node_id: int, device_id: str) -> None:
     t.put_pending(msg_id, Pending(Purpose.DISMISS, Action.ASSIST_OFFLINE, link, device_id=device_id, node_id=node_id))
 
 
-def end_session(t: Transition, link: Link, *, report: bool = True) -> None:
+def end_session(t: Transition, link: Link, *, report: bool = True, reason: str = "") -> None:
     """The device on ``link`` is gone from here; the link itself stays."""
     session = t.links[link]
     assert session is not None
@@ -85,7 +85,7 @@ def end_session(t: Transition, link: Link, *, report: bool = True) -> None:
     if route is not None and route.online and route.via == session.node_id:
         t.mark_offline(session.node_id)
         if report:
-            report_offline(t, session.node_id, route.device_id)
+            report_offline(t, session.node_id, route.device_id, reason)
 
 
 def displace(t: Transition, link: Link) -> None:

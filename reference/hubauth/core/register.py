@@ -7,11 +7,12 @@ question. The credential is issued with the answer and stored by the direct hub 
 from attrs import evolve
 
 from hubauth.core import authority, revoke
-from hubauth.core.authenticate import admit, follow_answer, is_usable, remember_home
+from hubauth.core.authenticate import admit, follow_answer, is_usable, let_routes_follow, remember_home
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Received
 from hubauth.core.messages import (
     MAX_NODE_ID,
+    NO_GRANT,
     Action,
     Answer,
     AssistAuthenticate,
@@ -22,6 +23,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import Entry, Pending, Purpose, Registration
+from hubauth.core.perms import known_grant
 from hubauth.core.policy import Reregister
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
@@ -34,16 +36,32 @@ def on_register(t: Transition, received: Received, message: Register) -> None:
     if t.node_id == 0:
         refuse(t, received, Reason.UNREACHABLE, "TRUST-8")
         return
+    asker = waiting_for(received, _REGISTER, None, message.device_id)
     if not authority.is_here(t):
-        _pass_on(t, received, message.device_id, Purpose.REGISTER)
+        entry = _own_binding(t, message.device_id)
+        if entry is None:
+            _pass_on(t, received, message.device_id, Purpose.REGISTER)
+        else:
+            t.cite("REG-21")
+            admit(t, asker, entry)
+            let_routes_follow(t, message.device_id)
         return
     issued = _issue(t, received, message.device_id, confirmed=True)
     if isinstance(issued, Reason):
         refuse(t, received, issued)
         return
     t.cite("REG-13")
-    asker = waiting_for(received, _REGISTER, None, message.device_id)
     admit(t, asker, Entry(issued, _fresh(t, received)))
+
+
+def _own_binding(t: Transition, device_id: str) -> Entry | None:
+    """The entry by which a hub that is not the authority answers a registration itself: where it is the whole proof."""
+    if t.policy.has_credentials or t.policy.reregister is Reregister.AFTER_REVOKE or t.policy.is_provisioned(device_id):
+        return None
+    entry = t.whitelist.get(device_id)
+    if entry is None or entry.is_hub:
+        return None
+    return None if is_privileged(known_grant(t, entry.node_id) or NO_GRANT) else entry
 
 
 def on_assist_register(t: Transition, received: Received, message: AssistRegister) -> None:
@@ -76,15 +94,15 @@ def on_confirmation(t: Transition, pending: Pending, answer: Answer) -> None:
         t.put_registration(pending.device_id, evolve(t.registry[pending.device_id], confirmed=True))
 
 
-def on_register_answer(t: Transition, pending: Pending, answer: Answer) -> None:
+def on_register_answer(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:
     """The authority has answered for a device of this hub."""
     complete = is_usable(t, pending, answer) and bool(answer.credential) == t.policy.has_credentials
     if answer.reason is not Reason.OK or not complete:
         t.cite("REG-14")
-        settle(t, pending, Reason.UNREACHABLE if answer.reason is Reason.OK else answer.reason)
+        settle(t, pending, Reason.UNREACHABLE if answer.reason is Reason.OK else answer.reason, source=source)
         return
     t.cite("REG-6")
-    admit(t, pending, Entry(answer.node_id, answer.credential), answer.grant)
+    admit(t, pending, Entry(answer.node_id, answer.credential), answer.grant, source)
 
 
 def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose) -> None:
@@ -118,7 +136,7 @@ def _issue(t: Transition, received: Received, device_id: str, *, confirmed: bool
 def _allocate(t: Transition, device_id: str, confirmed: bool) -> int | Reason:
     t.cite("REG-2")
     node_id = max(t.next_node_id, t.policy.first_node_id)
-    while node_id in t.policy.named_nodes or node_id in t.roster or node_id in t.link_of_node:
+    while node_id in t.policy.kept_nodes or node_id in t.link_of_node or authority.has_given_out(t, node_id):
         node_id += 1
     if node_id > MAX_NODE_ID:
         t.cite("REG-3")
@@ -128,6 +146,9 @@ def _allocate(t: Transition, device_id: str, confirmed: bool) -> int | Reason:
     t.forget_hearsay(device_id, node_id)
     t.put_registration(device_id, Registration(node_id, confirmed=confirmed))
     t.enroll(node_id, t.policy.role_of(node_id))
+    if node_id in t.policy.named_nodes:
+        t.cite("REG-20")
+        t.named_and_registered |= {node_id}
     return node_id
 
 

@@ -68,6 +68,7 @@ def _climb(t: Transition, about: Pending, presented: str) -> None:
 
 def _ask(t: Transition, about: Pending, presented: str) -> None:
     if about.purpose is Purpose.QUERY or about.action is Action.ASSIST_QUERY_CREDENTIAL:
-        ask(t, AssistQueryCredential(about.device_id, about.node_id), about)
+        known = t.node_of(about.device_id) if about.purpose is Purpose.QUERY else None
+        ask(t, AssistQueryCredential(about.device_id, known or about.node_id), about)
     else:
         ask(t, AssistAuthenticate(about.device_id, presented, about.node_id), about)

@@ -18,6 +18,7 @@ from hubauth.core import authenticate, authority, links, offline, owed, perms, p
 from hubauth.core.inputs import (
     PARENT,
     Input,
+    Link,
     LinkDown,
     LinkUp,
     OperatorInvalidate,
@@ -45,9 +46,9 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from hubauth.core.model import Pending, Purpose, State
+from hubauth.core.model import Pending, Purpose, Session, State
 from hubauth.core.policy import Policy, Trust
-from hubauth.core.talk import refuse, refuse_malformed, settle
+from hubauth.core.talk import handler_of, refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
 
 _ENTRANCE = (Action.REGISTER, Action.AUTHENTICATE)
@@ -115,16 +116,29 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         _trust_openly(t, received, action)
     session = t.links[link]
     if session is None:
-        refuse(t, received, Reason.FORBIDDEN, "FRAME-9")
+        if action is Action.OFFLINE:
+            refuse(t, received, Reason.NOT_INDEXED, "OFF-10")
+        else:
+            refuse(t, received, Reason.FORBIDDEN, "FRAME-23")
         return False
     exempt = action is Action.REVOKE and session.is_hub
-    if not exempt and not routing.reachable_through(t, link, source):
-        t.note("FRAME-11", f"node {source} is not reachable through this link", link)
+    if not exempt and not _may_speak_for(t, link, session, source):
         return False
     if action in _ASSISTS and not session.is_hub:
         refuse(t, received, Reason.FORBIDDEN, "TRUST-3")
         return False
     return True
+
+
+def _may_speak_for(t: Transition, link: Link, session: Session, source: int) -> bool:
+    """Whether a frame on a link with this session may claim this source; if not, it has been dropped here."""
+    if source == 0 and not session.is_hub:
+        t.cite("FRAME-21")
+        return True
+    if routing.reachable_through(t, link, source):
+        return True
+    t.note("FRAME-22", f"node {source} is not reachable through this link", link)
+    return False
 
 
 def _trust_openly(t: Transition, received: Received, action: Action) -> None:
@@ -174,8 +188,7 @@ def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
         revoke.on_revoke_answer(t, received, answer)
         return
     session = t.links[received.link]
-    if session is not None and not routing.reachable_through(t, received.link, received.frame.source):
-        t.note("FRAME-11", f"node {received.frame.source} is not reachable through this link", received.link)
+    if session is not None and not _may_speak_for(t, received.link, session, received.frame.source):
         return
     pending = t.pending.get(received.frame.msg_id)
     t.cite("FRAME-16")
@@ -196,11 +209,11 @@ def _answers(pending: Pending, answer: Answer) -> bool:
 def _settle_with(t: Transition, received: Received, pending: Pending, answer: Answer) -> None:
     match pending.purpose:
         case Purpose.REGISTER:
-            register.on_register_answer(t, pending, answer)
+            register.on_register_answer(t, pending, answer, handler_of(t, received))
         case Purpose.AUTHENTICATE | Purpose.QUERY:
-            authenticate.on_search_answer(t, pending, answer)
+            authenticate.on_search_answer(t, pending, answer, handler_of(t, received))
         case Purpose.RELAY:
-            authenticate.on_relayed_answer(t, pending, answer)
+            authenticate.on_relayed_answer(t, pending, answer, handler_of(t, received))
         case Purpose.PERMS:
             perms.on_perms_answer(t, pending, answer)
         case Purpose.HELD:

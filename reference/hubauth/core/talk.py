@@ -16,6 +16,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import Send
+from hubauth.core.policy import Dialect
 from hubauth.core.transition import Transition
 
 _DEVICE_FACING = (Action.REGISTER, Action.AUTHENTICATE)
@@ -36,14 +37,14 @@ def peer_node(t: Transition, link: Link) -> int:
     return session.node_id if session is not None and session.is_hub else 0
 
 
-def reply(t: Transition, link: Link, msg_id: int, trace_id: int, answer: Answer) -> None:
-    """Answer a request that came in on ``link``."""
+def reply(t: Transition, link: Link, msg_id: int, trace_id: int, answer: Answer, source: int = 0) -> None:
+    """Answer a request that came in on ``link``; ``source`` is the hub that handled it, if that is not this one."""
     if t.owed and answer.reason is _OK and answer.action in _ABOUT_CREDENTIALS:
         owed.send_first(t, link, answer.device_id)
     t.cite("FRAME-12", "FRAME-13", "FRAME-14")
     major = _OK_RESP if answer.reason is _OK else _ERR_RESP
     target = 0 if answer.action in _DEVICE_FACING else peer_node(t, link)
-    t.emit(Send(link, Frame(answer, major, msg_id, t.node_id, target, SUB_PROTO, trace_id)))
+    t.emit(Send(link, Frame(answer, major, msg_id, source or t.node_id, target, SUB_PROTO, trace_id)))
 
 
 def answer_to(
@@ -126,14 +127,26 @@ def settle(
     node_id: int = 0,
     credential: str = "",
     grant: Grant = NO_GRANT,
+    source: int = 0,
 ) -> None:
-    """Answer whoever waits for a pending request."""
+    """Answer whoever waits for a pending request; ``source`` is who handled it, where the dialect says so."""
     if pending.asker is None or pending.asker not in t.links:
         return
     about = pending if pending.held is None else pending.held.body
     device_id, subject = getattr(about, "device_id", ""), getattr(about, "node_id", 0)
     answer = Answer(pending.action, reason, device_id, node_id or subject, credential, grant)
-    reply(t, pending.asker, pending.msg_id, pending.trace_id, answer)
+    session = t.links[pending.asker]
+    if source and session is not None and session.is_hub and pending.action in _DEVICE_FACING:
+        source = 0  # the answer to a hub's own admission is where it learns who its parent is
+    if source:
+        t.cite("FRAME-24")
+    reply(t, pending.asker, pending.msg_id, pending.trace_id, answer, source)
+
+
+def handler_of(t: Transition, received: Received) -> int:
+    """Who handled the request that this answer from another hub is about; 0: that is not passed on."""
+    keeps = t.policy.dialect is Dialect.FLAT and received.link == PARENT
+    return received.frame.source if keeps else 0
 
 
 def give_up(t: Transition, pending: Pending) -> None:

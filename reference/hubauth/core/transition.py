@@ -20,6 +20,7 @@ from hubauth.core.model import (
     Entry,
     Index,
     Neighbour,
+    Others,
     Owed,
     Pending,
     Purpose,
@@ -96,6 +97,7 @@ class Transition:
     dismissed: Map[tuple[Link | None, int], int]
     roster: OrderedIds
     roster_of_role: Map[str, OrderedIds]
+    others: Others
     named_and_registered: frozenset[int]
     debts: Debts
 
@@ -134,6 +136,7 @@ class Transition:
         self.dismissed = index.dismissed
         self.roster = index.roster
         self.roster_of_role = index.roster_of_role
+        self.others = index.others
         self.named_and_registered = index.named_and_registered
         self.debts = index.debts
 
@@ -294,6 +297,9 @@ class Transition:
         if old is None:
             if bound_node(self, route.device_id) != node_id:
                 self.node_of_device = self.node_of_device.set(route.device_id, node_id)
+            if node_id not in self.roster:
+                others = self.others
+                self.others = Others(others.named.add(node_id), others.cached.discard(node_id), others.of_role)
         elif old.online:
             self._mark(old.via, node_id, online=False)
         if route.online:
@@ -321,6 +327,10 @@ class Transition:
             if route.device_id in self.node_of_device:
                 self.node_of_device = self.node_of_device.delete(route.device_id)
             self._delete("directory", other)
+            if other not in self.roster and other not in self.policy.named_nodes and other != self.node_id:
+                named, cached = self.others.named.discard(other), self.others.cached
+                cached = cached.add(other) if other in self.perms else cached
+                self.others = Others(named, cached, self.others.of_role)
 
     def mark_offline(self, node_id: int) -> Route:
         """Keep where the node was last seen, but route nothing there."""
@@ -387,33 +397,35 @@ class Transition:
     # Permissions
 
     def put_perms(self, node_id: int, grant: Grant) -> None:
-        """Cache what another hub said."""
+        """Cache what another hub said of a node whose role this hub does not know by itself."""
         self.delete_perms(node_id)
         self._put("perms", node_id, grant)
-        self.enroll(node_id, grant.role)
+        others = self.others
+        cached = others.cached if node_id in others.named else others.cached.add(node_id)
+        self.others = Others(others.named, cached, _enlist(others.of_role, grant.role, node_id))
 
     def clear_perms(self) -> None:
         """Forget every cached grant, at a cost that does not depend on how many there are."""
         if self.perms:
             self.changes.append(("perms", ALL, self.perms, None))
-            self.perms, self.roster, self.roster_of_role = Map(), EMPTY, Map()
+            self.perms, self.others = Map(), Others(self.others.named)
 
     def delete_perms(self, node_id: int) -> bool:
         """Forget a cached grant; whether there was one."""
         grant = self._delete("perms", node_id)
         if grant is None:
             return False
-        self.strike_off(node_id, grant.role)
+        others = self.others
+        of_role = _strike(others.of_role, grant.role, node_id)
+        self.others = Others(others.named, others.cached.discard(node_id), of_role)
         return True
 
     def enroll(self, node_id: int, role: str) -> None:
-        """List a node under its role."""
+        """From now on this hub knows the role of a node by itself."""
         self.roster = self.roster.add(node_id)
         self.roster_of_role = _enlist(self.roster_of_role, role, node_id)
-
-    def strike_off(self, node_id: int, role: str) -> None:
-        self.roster = self.roster.discard(node_id)
-        self.roster_of_role = _strike(self.roster_of_role, role, node_id)
+        if node_id in self.others.named:
+            self.others = evolve(self.others, named=self.others.named.discard(node_id))
 
 
 def _has_timer(pending: Pending) -> bool:

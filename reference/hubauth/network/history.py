@@ -133,14 +133,15 @@ def must_be_answered(policy: Policy, before: State, received: Received) -> bool:
         return policy.trust is Trust.LINKS  # a laboratory may take it for a hub, and its frame for unreachable
     if not _is_reachable(before, session, received.frame.source) or isinstance(body, PermsInvalidate):
         return False  # dropped; only a refusal is answered
-    own = isinstance(body, Offline) and body.device_id == session.device_id
+    own = isinstance(body, Offline) and (session.is_hub or body.device_id == session.device_id)
     return policy.answer_offline or not own
 
 
 def _is_reachable(before: State, session: Session, source: int) -> bool:
     route = before.directory.get(source)
     below = session.is_hub and route is not None and route.via == session.node_id
-    return source == session.node_id or below
+    unnamed = source == 0 and not session.is_hub
+    return source == session.node_id or below or unnamed
 
 
 # Permissions

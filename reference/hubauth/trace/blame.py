@@ -22,11 +22,22 @@ _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-1
 """Cited by most steps; the last resort."""
 
 _SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-16", "AUTH-15")
-_OFFLINE = ("OFF-3", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-6")
-_ENTRY = ("TRUST-8", "FRAME-9", "FRAME-17", "FRAME-19", "TRUST-3")
+_OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
+_ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 
 _ANSWERS: dict[Action | None, tuple[str, ...]] = {
-    Action.REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", "REG-14", "TIME-3", "REG-6", "REG-13"),
+    Action.REGISTER: (
+        "REG-12",
+        "REG-11",
+        "REG-3",
+        "AUTHY-5",
+        "AUTHY-6",
+        "REG-14",
+        "TIME-3",
+        "REG-6",
+        "REG-13",
+        "REG-21",
+    ),
     Action.ASSIST_REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", "TIME-3", "REG-7", "REG-8"),
     Action.AUTHENTICATE: (
         *("REV-11", "AUTH-3", "AUTH-2", "AUTH-4", "AUTH-10", "AUTH-9", "AUTH-14", "AUTH-19", "TIME-3"),
@@ -53,9 +64,9 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
     bytes: ("FRAME-1", "FRAME-2", "FRAME-3", "FRAME-8", "FRAME-7", "FRAME-6", "FRAME-5", "FRAME-4"),
 }
 _ANNOUNCEMENT = ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "BIND-5")
-_PASSED_SEARCH = ("REG-16", "AUTH-21", "AUTH-20", "AUTH-9", "AUTH-5")
+_PASSED_SEARCH = ("REG-16", "AUTH-25", "AUTH-21", "AUTH-20", "AUTH-9", "AUTH-5")
 _FENCE = ("REV-13",)
-_DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-5")
+_DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-13", "OFF-5")
 _CLOSE = ("LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
 
 _UNASKED: dict[Action | None, tuple[str, ...]] = {
@@ -89,6 +100,8 @@ def blame_for_header(name: str, body: Body) -> str:
         return {"major": "FRAME-13", "target": "FRAME-14"}.get(name, "FRAME-12")
     if isinstance(body, Revoke):
         return "REV-15" if name == "msg_id" else "REV-2"
+    if isinstance(body, PermsInvalidate) and name == "target":
+        return "PERM-18"
     return "FRAME-15"
 
 

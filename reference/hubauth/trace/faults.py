@@ -15,6 +15,7 @@ from hubauth.core.messages import (
     Authenticate,
     Frame,
     Major,
+    Offline,
     PermsInvalidate,
     Reason,
     Register,
@@ -188,7 +189,7 @@ def _pass_late_offline_on(moment: Moment) -> Outputs | None:
     if "OFF-7" not in done.rules or not isinstance(happened, Received) or not done.state.parent_present:
         return None
     body = happened.frame.body
-    assert isinstance(body, AssistOffline)
+    assert isinstance(body, AssistOffline | Offline)
     onward = Frame(AssistOffline(body.device_id, body.node_id), Major.CMD, 9_999_999, node.state.node_id)
     return (*done.outputs, Send(PARENT, evolve(onward, target=done.state.parent_node)))
 

@@ -29,6 +29,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import Entry, State
+from hubauth.core.ordered import EMPTY
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
@@ -370,6 +371,54 @@ def _silent_when_left(_: Policy, __: State, happened: Input, output: Output) -> 
         yield output
 
 
+def _drops_zero() -> Decide:
+    """Takes SourceID 0 from nobody who is admitted."""
+
+    def decide(policy: Policy, state: State, happened: Input) -> Step:
+        nobody = isinstance(happened, Received) and not happened.frame.source and state.links.get(happened.link)
+        if nobody and not isinstance(body_of(happened), bytes | Answer | Register | Authenticate):
+            return evolve(step(policy, state, happened), state=state, outputs=())
+        return step(policy, state, happened)
+
+    return decide
+
+
+def _forbids_offline(frame: Frame, answer: Answer) -> Frame:
+    wrong = answer.action is Action.OFFLINE and answer.reason is Reason.NOT_INDEXED
+    return evolve(frame, body=evolve(answer, reason=Reason.FORBIDDEN)) if wrong else frame
+
+
+def _has_its_own_reason(_: Policy, __: State, ___: Input, output: Output) -> Iterable[Output]:
+    body = output.frame.body if isinstance(output, Send) else None
+    if isinstance(output, Send) and isinstance(body, AssistOffline):
+        output = Send(output.link, evolve(output.frame, body=evolve(body, reason="offline")))
+    yield output
+
+
+def _hubs_say_it_for_themselves(policy: Policy, state: State, received: Received) -> Step:
+    """Takes an offline of a hub for a device's own."""
+    session, body = state.links.get(received.link), body_of(received)
+    if session is None or not session.is_hub or body.device_id == session.device_id:
+        return step(policy, state, received)
+    answer = Answer(Action.OFFLINE, Reason.FORBIDDEN, body.device_id, body.node_id)
+    frame = Frame(answer, Major.ERR_RESP, received.frame.msg_id, state.node_id, session.node_id)
+    return evolve(step(policy, state, received), state=state, outputs=(Send(received.link, frame),))
+
+
+def _addresses_invalidations(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
+    if isinstance(output, Send) and isinstance(output.frame.body, PermsInvalidate):
+        session = state.links.get(output.link)
+        output = Send(output.link, evolve(output.frame, target=session.node_id if session is not None else 0))
+    yield output
+
+
+def _lists_the_cache(policy: Policy, state: State, received: Received) -> Step:
+    """Knows nobody but whom it has asked about."""
+    others = evolve(state.index.others, named=EMPTY)
+    done = step(policy, evolve(state, index=evolve(state.index, others=others)), received)
+    return evolve(done, state=state)
+
+
 def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[Output]:
     """Closes no link of a hub."""
     session = state.links.get(output.link) if isinstance(output, Close) else None
@@ -389,8 +438,8 @@ BROKEN: dict[str, Broken] = {
     "wrong action in the answer": Broken("MSG-1", spoil=_other_word),
     "leaves node_id out": Broken("MSG-10", spoil=_without_node),
     "answers before it revokes": Broken("REG-10", _out_of_order),
-    "lets strangers ask for permissions": Broken("FRAME-9", instead(GetPerms, _serves_strangers)),
-    "lets strangers list roles": Broken("FRAME-9", instead(ListRoles, _serves_strangers)),
+    "lets strangers ask for permissions": Broken("FRAME-23", instead(GetPerms, _serves_strangers)),
+    "lets strangers list roles": Broken("FRAME-23", instead(ListRoles, _serves_strangers)),
     "accepts any credential": Broken("AUTH-2", instead(Authenticate, _accepts_any_credential)),
     "keeps session after revoke": Broken(
         "REV-6", instead(Revoke, _keeps_the_session), profile={"close_on_revoke": False}
@@ -399,6 +448,12 @@ BROKEN: dict[str, Broken] = {
     "answers offline though it says not": Broken(
         "OFF-2", profile={"answer_offline": False}, hub={"answer_offline": True}
     ),
+    "drops SourceID 0 of who is admitted": Broken("FRAME-21", _drops_zero),
+    "forbids offline to who is not there": Broken("OFF-10", answering(_forbids_offline)),
+    "forbids offline to hubs": Broken("OFF-12", instead(Offline, _hubs_say_it_for_themselves)),
+    "gives a reason of its own": Broken("OFF-13", rewriting(_has_its_own_reason), role="child"),
+    "addresses invalidations": Broken("PERM-18", rewriting(_addresses_invalidations)),
+    "lists its cache alone": Broken("PERM-19", instead(ListRoles, _lists_the_cache), role="child"),
     "wrong Major": Broken("FRAME-13", answering(lambda frame, _: evolve(frame, major=Major.OK_RESP))),
     "wrong TargetID": Broken("FRAME-14", answering(lambda frame, _: evolve(frame, target=77))),
     "sends frames back": Broken("FRAME-7", rewriting(_back_to_the_sender)),
@@ -426,7 +481,7 @@ BROKEN: dict[str, Broken] = {
     "keeps superseded sessions": Broken("BIND-3", hub={"close_superseded": False}),
     "accepts long payloads": Broken("WIRE-6", limits={"payload": 65536}),
     "grants everything": Broken("PERM-1", answering(_wrong_perms)),
-    "lists unsorted": Broken("PERM-8", answering(_unsorted)),
+    "lists unsorted": Broken("PERM-19", answering(_unsorted)),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from hubauth.core.messages import SUB_PROTO, Answer, Body, Frame, Major, Malformed, Revoke
+from hubauth.core.messages import SUB_PROTO, Answer, Body, Frame, Major, Malformed, PermsInvalidate, Revoke
 from hubauth.oracle.conform.mirror import FREE
 from hubauth.oracle.conform.profile import ChoicesTable
 from hubauth.oracle.conform.wire import Seen
@@ -116,7 +116,8 @@ def compare(codec: Codec, expected: Frame, seen: Seen, choices: ChoicesTable) ->
             differences.append(Difference("TraceID", *traces, "FRAME-12"))
         return [*_header(expected, seen, "FRAME-13", "FRAME-12", "FRAME-12", "FRAME-14"), *differences]
     source = "REV-17" if isinstance(expected.body, Revoke) else "FRAME-15"
-    return [*_header(expected, seen, "FRAME-15", "", source, "FRAME-15"), *differences]
+    target = "PERM-18" if isinstance(expected.body, PermsInvalidate) else "FRAME-15"
+    return [*_header(expected, seen, "FRAME-15", "", source, target), *differences]
 
 
 def decides_otherwise(body: Body, wanted: Any, seen: Seen) -> bool:

@@ -268,3 +268,9 @@ def stores_only_what_matches(world: World) -> None:
     for shown in ("x" * 43, right):
         asked = device.say(Authenticate(device.device_id, shown))
         world.parent.answer(asked.request(world.parent, AssistQueryCredential), node_id=node_id, credential=right)
+
+
+@case("AUTH-25", needs=("register", "authenticate", "parent"), depends_on=("REG-6",))
+def lets_routes_follow(world: World) -> None:
+    """A device that is admitted by the hub's own binding is shown to the parent with assist_login."""
+    world.again(world.registered()).authenticate()

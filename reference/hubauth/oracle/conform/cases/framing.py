@@ -49,13 +49,12 @@ def begins_without_session(world: World) -> None:
     stranger.say(AssistRegister(world.fresh_name()), source=device.node_id)
 
 
-@case("FRAME-9", depends_on=("FRAME-10",))
+@case("FRAME-23", depends_on=("FRAME-10",))
 def refuses_without_session(world: World) -> None:
-    """Without a session everything but register and authenticate is answered 403."""
+    """Without a session everything but register, authenticate and offline is answered 403."""
     stranger = world.device()
     asked: list[Request] = [AssistRegister(world.fresh_name())]
     available = world.subject.profile.available
-    asked += [Offline(stranger.device_id, 5)] if "offline" in available else []
     asked += [Revoke(stranger.device_id)] if "revoke" in available else []
     asked += [GetPerms(1)] if "perms" in available else []
     asked += [ListRoles()] if "list_roles" in available else []
@@ -75,7 +74,18 @@ def hubs_assist(world: World) -> None:
     world.child_hub().say(AssistRegister(world.fresh_name()))
 
 
-@case("FRAME-11", needs=("register",), depends_on=("FRAME-10",))
+@case("FRAME-21", needs=("register",), depends_on=("FRAME-10",))
+def zero_is_the_device(world: World) -> None:
+    """A device that is admitted and still sends SourceID 0 is heard as itself."""
+    device = world.registered()
+    device.say(AssistRegister(world.fresh_name()), source=0)
+    if "perms" in world.subject.profile.available:
+        device.say(GetPerms(device.node_id), source=0)
+    if "offline" in world.subject.profile.available:
+        device.say(Offline(device.device_id, device.node_id), source=0)
+
+
+@case("FRAME-22", needs=("register",), depends_on=("FRAME-10",))
 def drops_foreign_sources(world: World) -> None:
     """A request with a SourceID that is not reachable through the link is dropped."""
     first, second = world.registered(), world.registered()

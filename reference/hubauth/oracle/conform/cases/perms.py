@@ -63,7 +63,7 @@ def _ids(world: World) -> tuple[int, ...]:
     return tuple(sorted(world.registered().node_id for _ in range(4)))
 
 
-@case("PERM-8", needs=("register", "list_roles", "root"), depends_on=("FRAME-10",))
+@case("PERM-19", needs=("register", "list_roles", "root"), depends_on=("FRAME-10",))
 def lists_in_order(world: World) -> None:
     """list_roles shows existing nodes in ascending order, however they are asked for, and no others."""
     ids = _ids(world)
@@ -71,7 +71,7 @@ def lists_in_order(world: World) -> None:
     device.say(ListRoles(node_ids=(*reversed(ids), 0xFFF0_0000)))
 
 
-@case("PERM-9", needs=("register", "list_roles", "root"), depends_on=("PERM-8",))
+@case("PERM-9", needs=("register", "list_roles", "root"), depends_on=("PERM-19",))
 def filters(world: World) -> None:
     """Both filters apply; total counts what is left before paging."""
     ids = _ids(world)
@@ -83,7 +83,7 @@ def filters(world: World) -> None:
     device.say(ListRoles(offset=1, limit=2, node_ids=ids))
 
 
-@case("PERM-10", needs=("register", "list_roles", "root"), depends_on=("PERM-8",))
+@case("PERM-10", needs=("register", "list_roles", "root"), depends_on=("PERM-19",))
 def pages(world: World) -> None:
     """offset and limit cut a page out; beyond the end it is empty, a limit of 0 is an empty page."""
     ids = _ids(world)
@@ -92,7 +92,7 @@ def pages(world: World) -> None:
         device.say(ListRoles(offset=offset, limit=limit, node_ids=ids))
 
 
-@case("MSG-9", needs=("register", "perms_invalidate", "list_roles", "root"), depends_on=("PERM-8",))
+@case("MSG-9", needs=("register", "perms_invalidate", "list_roles", "root"), depends_on=("PERM-19",))
 def null_lists(world: World) -> None:
     """A list that is null reads as an empty one; no other field may be null."""
     device = world.registered()
@@ -114,7 +114,7 @@ def silent_success(world: World) -> None:
     admin.say(PermsInvalidate((5, 6), "why not"))
 
 
-@case("PERM-13", needs=("register", "perms_invalidate", "admin", "child_hub"), depends_on=("PERM-15",))
+@case("PERM-18", needs=("register", "perms_invalidate", "admin", "child_hub"), depends_on=("PERM-15",))
 def tells_child_hubs(world: World) -> None:
     """An invalidation is passed on to child hubs, unchanged, and to nobody else."""
     world.child_hub()
@@ -181,22 +181,25 @@ def asks_again_at_once(world: World) -> None:
     device.say(GetPerms(node_id))
 
 
-@case("PERM-13/parent", needs=("perms_invalidate", "child_hub", "parent"), depends_on=("FRAME-10",))
+@case("PERM-18/parent", needs=("perms_invalidate", "child_hub", "parent"), depends_on=("FRAME-10",))
 def passes_invalidations_down(world: World) -> None:
     """An invalidation from the parent goes to child hubs and not back."""
     world.child_hub()
     world.parent.say(PermsInvalidate((5, 6), "news"))
 
 
-@case("PERM-8/cached", needs=(*_NEEDS, "list_roles", "perms_invalidate", "parent"), depends_on=("PERM-12",))
+@case("PERM-19/cached", needs=(*_NEEDS, "list_roles", "perms_invalidate", "parent"), depends_on=("PERM-12",))
 def lists_what_it_knows(world: World) -> None:
-    """A hub that is not the authority lists the nodes it has asked about."""
-    device = world.registered()
-    world.parent.say(PermsInvalidate())
-    for node_id in (world.subject.fresh_node(), world.subject.fresh_node()):
+    """A hub that is not the authority lists the nodes it has met and those it has asked about."""
+    device, other = world.registered(), world.registered()
+    asked_about = world.subject.fresh_node(), world.subject.fresh_node()
+    for node_id in asked_about:
         asked = device.say(GetPerms(node_id))
         world.parent.answer(asked.request(world.parent, GetPerms), grant=_GRANT)
-    device.say(ListRoles())
+    ids = (device.node_id, other.node_id, *asked_about)
+    device.say(ListRoles(node_ids=ids))
+    world.parent.say(PermsInvalidate())
+    device.say(ListRoles(node_ids=ids))
 
 
 @case("TRUST-7", needs=(*_NEEDS, "revoke", "parent"), depends_on=("REG-6",))

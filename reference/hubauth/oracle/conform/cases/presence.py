@@ -109,9 +109,18 @@ def optional_fields(world: World) -> None:
     device.say(Offline(device.device_id))
 
 
-@case("OFF-3", needs=("register", "offline"), depends_on=("FRAME-10",))
+@case("OFF-10", needs=("register", "offline"), depends_on=("FRAME-10",))
+def nobody_in_the_index(world: World) -> None:
+    """Offline on a connection without a session, or about somebody who is not online, is answered 4701."""
+    stranger, device = world.device(), world.registered()
+    stranger.say(Offline(stranger.device_id, 5))
+    stranger.say(Offline(device.device_id, device.node_id))
+    device.say(Offline(world.fresh_name(), 0xFFF0_0000))
+
+
+@case("OFF-11", needs=("register", "offline"), depends_on=("FRAME-10",))
 def not_for_others(world: World) -> None:
-    """Offline about another device, or another node, is answered 403."""
+    """Offline about another device, or another node, that is online is answered 403."""
     first, second = world.registered(), world.registered()
     first.say(Offline(second.device_id, second.node_id))
     first.say(Offline(first.device_id, second.node_id))
@@ -134,6 +143,18 @@ def refuses_late_reports(world: World) -> None:
     hub.say(AssistOffline(device.device_id, device.node_id))
     hub.say(AssistOffline(world.fresh_name(), 0xFFF0_0000))
     world.registered().opaque(device.node_id)
+
+
+@case("OFF-12", needs=("register", "offline", "child_hub"), depends_on=("OFF-6",))
+def believes_offline_of_hubs(world: World) -> None:
+    """A child hub may say offline for a device behind it, by node or by name, and for nobody else."""
+    hub, device = world.child_hub(), world.registered()
+    first, second = hub.adopt(), hub.adopt()
+    hub.say(Offline(first.device_id, first.node_id))
+    hub.say(Offline(second.device_id))
+    hub.say(Offline(device.device_id, device.node_id))
+    for peer in (first, second):
+        device.opaque(peer.node_id)
 
 
 @case("CODE-8", needs=("offline", "child_hub"), depends_on=("TRUST-1",))
@@ -189,6 +210,13 @@ def reports_offline(world: World) -> None:
 def notices_who_is_gone(world: World) -> None:
     """A device whose connection ends is reported to the parent."""
     world.registered().hang_up()
+
+
+@case("OFF-13", needs=("register", "offline", "parent"), depends_on=("OFF-5",))
+def passes_the_reason_on(world: World) -> None:
+    """The reason of an offline goes up with the report."""
+    device = world.registered()
+    device.say(Offline(device.device_id, device.node_id, "client disconnect"))
 
 
 @case("OFF-9", needs=("register", "offline", "parent"), depends_on=("OFF-5",))

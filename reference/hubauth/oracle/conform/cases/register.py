@@ -208,7 +208,7 @@ def passes_the_refusal_on(world: World) -> None:
         world.parent.answer(asked.request(world.parent, AssistRegister), reason)
 
 
-@case("REG-14/contradiction", needs=("register", "parent"), depends_on=("REG-6",))
+@case("REG-14/contradiction", needs=("register", "parent", "credentials"), depends_on=("REG-6",))
 def refuses_a_contradiction(world: World) -> None:
     """A success with another node id than the device has counts as a failure: 4002."""
     device = world.registered()
@@ -222,3 +222,16 @@ def refuses_a_contradiction(world: World) -> None:
 def does_not_send_back(world: World) -> None:
     """The parent asks the hub below it to register: the way to the authority leads back, 4002."""
     world.parent.say(AssistRegister(world.fresh_name()))
+
+
+@case("REG-21", needs=("register", "parent"), depends_on=("REG-6",))
+def answers_whom_it_knows(world: World) -> None:
+    """A hub below answers a device that it has a binding for itself, and tells its parent with assist_login."""
+    device = world.registered()
+    world.again(device).say(Register(device.device_id))
+
+
+@case("FRAME-24", needs=("register", "parent"), depends_on=("REG-6",))
+def keeps_who_handled_it(world: World) -> None:
+    """An answer from the parent that is passed on to a device keeps its SourceID."""
+    world.registered()
