@@ -14,7 +14,7 @@ from hubauth.core.inputs import LinkUp, OperatorRevoke, Received
 from hubauth.core.messages import Frame, Register, Revoke
 from hubauth.core.model import FIRST_PLACE, Entry, Neighbour, Owed, Registration, Route, State
 from hubauth.core.policy import Policy
-from hubauth.core.recovery import LASTING_TABLES, Lasting, after_restart, lasting_changes
+from hubauth.core.recovery import LASTING_TABLES, Lasting, after_restart, indexed, lasting_changes
 from hubauth.core.step import step
 from hubauth.network.tree import credential
 from hubauth.shell.blocks import Damaged, StorageError, frame_block, read_blocks
@@ -260,7 +260,7 @@ def test_a_snapshot_is_the_state(tmp_path: Path) -> None:
         state = step(POLICY, state, OperatorRevoke(Revoke(f"device-{number}"))).state
     state = evolve(state, beaten=Map({"x": "y"}), neighbours=Map({3: Neighbour(2, 1)}))
     state = evolve(state, owed=Map({(3, Revoke("x", 1, "c")): Owed(2, 1), (3, Revoke("y")): Owed(FIRST_PLACE, 4)}))
-    hub = Snapshot(POLICY, state)
+    hub = Snapshot(POLICY, indexed(POLICY, state))
     assert len(list(snapshot_payloads(hub, rows=7))) > 10
     journal, _ = Journal.open(tmp_path, "os")
     rotate(journal, hub)
