@@ -240,6 +240,15 @@ def test_an_offline_from_a_child_hub_about_itself_is_its_own() -> None:
     assert reports == [AssistOffline("d", 30), AssistOffline("hub-a", HUB_A, "maintenance")]
 
 
+def test_a_name_that_nobody_has_is_nobody_whatever_nodes_there_are() -> None:
+    hub = root(node_id=4, first_node_id=1)
+    assert (hub.registered(1, "d"), hub.registered(2, "e")) == (1, 2)
+    assert hub.receive(2, Offline("x")).outputs == (reply(2, about(Reason.NOT_INDEXED, 0, device_id="x"), hub),)
+    hub = with_hubs(root(node_id=4, **listing(leaf=1)))
+    hub.found_below("leaf", 1, 1)
+    assert "OFF-7" in hub.receive(1, Offline("x")).rules and hub.is_online(1)
+
+
 # The reason
 
 
