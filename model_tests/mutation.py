@@ -24,6 +24,7 @@ MODULES = (
     "presence",
     "offline",
     "revoke",
+    "owed",
     "perms",
     "routing",
     "links",
@@ -39,6 +40,7 @@ MODULES = (
     "transition",
     "indexes",
     "canonical",
+    "recovery",
     "invariants",
 )
 """Every module of the core that has a function: what decides, what keeps the tables, and what judges them."""
