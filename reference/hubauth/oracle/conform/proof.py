@@ -77,7 +77,8 @@ def acknowledge(subject: "Subject", wire: Wire, source: int, seen: Seen) -> bool
         return False
     reason, major = (Reason.OK, Major.OK_RESP) if body.node_id else (Reason.NOT_INDEXED, Major.ERR_RESP)
     answer = Answer(Action.ASSIST_OFFLINE, reason, body.device_id, body.node_id)
-    frame = Frame(b"", major, seen.frame.msg_id, source, subject.node_id)
+    # Whoever was just admitted may not know its own node yet; the hub, which asks it, does.
+    frame = Frame(b"", major, seen.frame.msg_id, seen.frame.target or source, subject.node_id)
     wire.write(write_frame(wire.version, frame, subject.codec.encode(answer)))
     return True
 

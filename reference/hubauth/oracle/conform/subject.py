@@ -123,7 +123,7 @@ class Subject:
             if seen is None:
                 raise NotServing(f"no answer to any request at {self.host}:{self.port}")
         self.node_id = self.node_id or seen.frame.source
-        self.met = frozenset(known.node_id for known in self.profile.child_hub if self._admits(known))
+        self.met = frozenset(known.node_id for known in self.profile.child_hub if self.visit(known))
 
     def _ends_too(self) -> bool:
         wire = self.connect()
@@ -132,11 +132,16 @@ class Subject:
         wire.close()
         return ended
 
-    def _admits(self, known: Known) -> bool:
+    def visit(self, known: Known) -> bool:
+        """Come as this child hub, acknowledge everything it is owed, and leave; whether it was admitted."""
         wire = self.connect()
         seen = self._ask_on(wire, self.codec.encode(Authenticate(known.device_id, known.credential)))
+        body = seen.frame.body if seen is not None else None
+        admitted = isinstance(body, Answer) and body.reason is Reason.OK
+        if admitted:
+            settle(self, wire, known.node_id)
         part(self, [wire])
-        return seen is not None and isinstance(seen.frame.body, Answer) and seen.frame.body.reason is Reason.OK
+        return admitted
 
     def knock(self, *, shown: bool) -> None:
         """Let the hub notice what happened to other connections: most answer a new one after that.

@@ -231,9 +231,18 @@ class World:
         if has_parent:
             self._ear.hear([self.parent], {PARENT: reports}, set(), self.subject.patience)
             self._names.clear()
+        self._let_debts_be_paid()
+        if has_parent:
             self._ear.fence(self.parent, [])
         elif self.subject.profile.parent is not None:
             self.subject.rejoin()
+
+    def _let_debts_be_paid(self) -> None:
+        """What child hubs are owed because of this case must not stand before what the next one is about."""
+        owed = {neighbour for neighbour, _ in self.mirror.state.owed}
+        for known in self.subject.profile.child_hub:
+            if known.node_id in owed:
+                self.subject.visit(known)
 
     # The heart
 
