@@ -80,7 +80,7 @@ def answer(link: socket.socket, source: int, payload: bytes) -> tuple[str, dict[
     with lock:
         if action in OTHER_ACTIONS:
             admitted = [nodes[name] for name, used in sessions.items() if used is link]
-            if admitted and source not in admitted:
+            if admitted and source not in (0, *admitted):
                 return None
             named = {"device_id": device_id} if device_id else {}
             return action, {"code": 403, "msg": "permission denied", **named}

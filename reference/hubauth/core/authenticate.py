@@ -152,7 +152,7 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: in
         return
     if answer.reason is not Reason.OK:
         t.cite("AUTH-19")
-        reason = search.outcome(pending, answer.reason)
+        reason = search.outcome(t, pending, answer.reason)
         settle(t, pending, reason if CODES[reason] in _PASSED_ON else Reason.UNREACHABLE, source=source)
         return
     if not is_usable(t, pending, answer):
@@ -184,7 +184,7 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: i
             remember_home(t, pending.asker, pending.device_id)
     elif t.policy.has_credentials:
         t.cite("AUTH-11")
-    reason = search.outcome(pending, answer.reason)
+    reason = search.outcome(t, pending, answer.reason)
     about = {"node_id": answer.node_id, "source": source}
     settle(t, pending, reason, credential=answer.credential, grant=answer.grant, **about)
 

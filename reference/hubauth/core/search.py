@@ -39,9 +39,12 @@ def go_on(t: Transition, pending: Pending, reason: Reason) -> None:
     _climb(t, evolve(pending, climbs=False, missed=missed, credential=kept), presented)
 
 
-def outcome(pending: Pending, reason: Reason) -> Reason:
+def outcome(t: Transition, pending: Pending, reason: Reason) -> Reason:
     """What the answer to the last question means for the whole search."""
-    return Reason.UNREACHABLE if pending.missed and reason is Reason.NOT_ADMITTED else reason
+    if pending.missed and reason is Reason.NOT_ADMITTED:
+        t.cite("AUTH-10")
+        return Reason.UNREACHABLE
+    return reason
 
 
 def _likely_child(t: Transition, device_id: str) -> tuple[int, bool]:
@@ -56,8 +59,9 @@ def _likely_child(t: Transition, device_id: str) -> tuple[int, bool]:
 
 def _climb(t: Transition, about: Pending, presented: str) -> None:
     if about.asker == PARENT or not t.policy.has_parent:
-        t.cite("AUTH-10" if about.missed else "AUTH-9")
-        settle(t, about, outcome(about, Reason.NOT_ADMITTED))
+        if not about.missed:
+            t.cite("AUTH-9")
+        settle(t, about, outcome(t, about, Reason.NOT_ADMITTED))
     elif not t.parent_present:
         t.cite("AUTH-10")
         settle(t, about, Reason.UNREACHABLE)

@@ -127,7 +127,7 @@ def a_search_that_contradicts(world: World) -> None:
     hub.answer(asked.request(hub, AssistAuthenticate), node_id=other.node_id, credential=behind.credential)
 
 
-@case("AUTH-10", needs=_SEARCH, depends_on=("AUTH-20",))
+@case("AUTH-10", needs=(*_SEARCH, "root"), depends_on=("AUTH-20",))
 def the_next_hop_is_down(world: World) -> None:
     """A device that was last seen behind a child hub that is away cannot be verified: 4002."""
     hub = world.child_hub()
