@@ -330,3 +330,11 @@ def away_alone() -> Counted:
 @pytest.mark.parametrize("owed", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_no_step_does_more_for_more_that_is_owed(owed: int) -> None:
     drain(away_alone(), owed)
+
+
+def test_a_revoke_that_is_repeated_before_its_acknowledgement_goes_at_once_in_its_own_place() -> None:
+    hub = with_hubs(root(revoke_batch=1))
+    hub.happens(OperatorRevoke(Revoke("a")))
+    done = hub.happens(OperatorRevoke(Revoke("a")))
+    assert seen(done, 1) == [("a", 2), FENCE]
+    assert seen(hub.happens(OperatorRevoke(Revoke("b"))), 1) == []

@@ -66,8 +66,8 @@ def welcome(t: Transition, key: int) -> None:
     if link is None or not t.policy.has_presence:
         return
     known = t.neighbours.get(key)
-    if known is None or known.written or known.batch:
-        t.put_neighbour(key, Neighbour() if known is None else evolve(known, written=0, batch=0))
+    if known is None or known.written:
+        t.put_neighbour(key, Neighbour() if known is None else evolve(known, written=0))
     _next_batch(t, key, link)
 
 
