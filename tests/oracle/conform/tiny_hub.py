@@ -12,11 +12,12 @@ import sys
 
 HEADER = struct.Struct(">BBIIIIIH")
 LIMIT = 65536
-OK, INVALID, FORBIDDEN, NOT_ADMITTED = (
+OK, INVALID, FORBIDDEN, NOT_ADMITTED, NOT_ONLINE = (
     (1, "ok"),
     (400, "invalid request"),
     (403, "permission denied"),
     (4001, "invalid credential"),
+    (4701, "not online"),
 )
 FAULT = sys.argv[2] if len(sys.argv) > 2 else ""
 
@@ -76,11 +77,11 @@ def text(data: dict[str, object], name: str, least: int, most: int) -> str:
 
 def request(peer: Peer, source: int, msg_id: int, action: str, data: object) -> None:
     entrance = action in ("register", "login")
-    if not entrance and not peer.node:
+    if not entrance and not peer.node and action != "offline":
         subject = {"device_id": data["device_id"]} if isinstance(data, dict) and data.get("device_id") else {}
         subject |= {"node_id": data["node_id"]} if isinstance(data, dict) and data.get("node_id") else {}
         return answer(peer, msg_id, action, FORBIDDEN, **subject)
-    if not entrance and source != peer.node:
+    if not entrance and peer.node and source not in (0, peer.node):
         return None
     if not isinstance(data, dict):
         return answer(peer, msg_id, action, INVALID)
@@ -101,8 +102,11 @@ def request(peer: Peer, source: int, msg_id: int, action: str, data: object) -> 
         if not credential or not secrets.compare_digest(credentials.get(device, "").encode(), credential.encode()):
             return answer(peer, msg_id, action, NOT_ADMITTED)
         return admit(peer, msg_id, action, device)
-    if action != "offline" or device != peer.device or node not in (0, peer.node):
-        return answer(peer, msg_id, action, FORBIDDEN, device_id=device, **({"node_id": node} if node else {}))
+    if action != "offline" or not peer.node or device != peer.device or node not in (0, peer.node):
+        others = {node, nodes.get(device, 0)} - {peer.node}
+        absent = action == "offline" and not (peer.node and others & online.keys())
+        code = NOT_ONLINE if absent else FORBIDDEN
+        return answer(peer, msg_id, action, code, device_id=device, **({"node_id": node} if node else {}))
     answer(peer, msg_id, action, OK, device_id=device, node_id=peer.node)
     return release(peer)
 

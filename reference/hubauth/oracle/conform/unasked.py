@@ -8,6 +8,7 @@ UNASKED = {
     "TRUST-8": "shows only before a hub has ever been admitted by its parent",
     "AUTHY-1": "needs an authority elsewhere in the tree",
     "REG-3": "needs four thousand million registrations",
+    "AUTH-22": "is about what a hub keeps in memory",
     "REG-20": "is about the configuration",
     "PERM-16": "shows only after a change of policy",
     "PERM-17": "needs thousands of registered nodes",
