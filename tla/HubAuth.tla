@@ -237,7 +237,8 @@ SearchFails(t, q, code) ==
 
 \* REG-15: a child hub is told of the success of a registration.
 RememberHome(t, link, dev) ==
-    IF link = "up" \/ t.s.links[link].node = 0 \/ Bug = "NoHomes" THEN t
+    IF link = "up" \/ t.s.links[link].node = 0 THEN t
+    ELSE IF Bug = "FirstHomeStays" /\ t.s.home[dev] # 0 THEN t
     ELSE [t EXCEPT !.s.home[dev] = t.s.links[link].node]
 
 ---------------------------------------------------------------------------
@@ -463,7 +464,7 @@ OnRegister(t, link, kind, op, dev) ==
     IN IF Allocates(t, kind = "relayReg")
        THEN IF IsProtected(t, dev) THEN Refuse(t, q, "no")
             ELSE IF kind = "reg" THEN Admit(issued, q, node, t.fresh)
-            ELSE IF Bug = "AnswerBeforeRevoke" THEN Issue(early, dev, link, TRUE)
+            ELSE IF Bug = "AnswerBeforeRevoke" THEN Issue(RememberHome(early, link, dev), dev, link, TRUE)
             ELSE AskToConfirm(Settle(RememberHome(caught, link, dev), q, "ok", node, t.fresh), link, op, dev)
        ELSE IF way = "" THEN Refuse(t, q, "away")
        ELSE Ask(t, [t |-> "reg", op |-> op, dev |-> dev], [q EXCEPT !.asked = way])
