@@ -61,8 +61,8 @@ def test_revoke_from_the_root_reaches_the_leaf_and_comes_back(dialect: Dialect) 
             tree.hubs["root"].engine.feed(OperatorRevoke(Revoke("sensor")))
             await until(lambda: "sensor" not in tree.hubs["A"].engine.state.whitelist, "revoked at the leaf")
             await until(lambda: not tree.online("root", 10), "offline at the root")
-            await device.connected()
-            assert await refusal(device.authenticate()) is Reason.NOT_ADMITTED
+            again = await tree.device("sensor", "A", credential=device.credential)
+            assert await refusal(again.authenticate()) is Reason.NOT_ADMITTED
 
     run(story())
 
