@@ -41,9 +41,9 @@ class Task:
     weight = 1.0
 
     def __init__(self, name: str, clock: Clock, frames: int, seconds: float, served: list[str], size: int = 1) -> None:
-        self.name, self._clock, self.frames, self._seconds = name, clock, frames, seconds
+        self.name, self._clock, self.frames, self.seconds = name, clock, frames, seconds
         self._served, self._size = served, size
-        self.enlisted, self.cost, self.failures = False, 0.0, 0
+        self.enlisted, self.cost, self.burden, self.failures = False, 0.0, 0.0, 0
 
     @property
     def wants_a_turn(self) -> bool:
@@ -54,7 +54,7 @@ class Task:
         while self.frames:
             self.frames -= 1
             self._served.append(self.name)
-            self._clock.now += self._seconds
+            self._clock.now += self.seconds
             moved += self._size
             if self._clock.now >= until or moved >= most:
                 break
@@ -132,7 +132,29 @@ def test_a_frame_that_costs_more_than_a_turn_costs_one_turn() -> None:
         turns.enlist(Task("quick", clock, 2, 1.0, served))
         return take_turns(turns, served)
 
-    assert scheduled(story) == [["slow"], ["quick", "quick", "slow"]]
+    assert scheduled(story) == [["slow"], ["quick", "quick"], ["slow"]], "answers leave before slow goes on"
+
+
+def test_who_costs_little_goes_before_all_who_come_back_and_cost_much() -> None:
+    def story(turns: Turns, clock: Clock, served: list[str]) -> list[list[str]]:
+        floods = [Task(f"flood-{number}", clock, 0, 3.0, served) for number in range(20)]
+        honest = Task("honest", clock, 0, 0.01, served)
+        for _ in range(20):
+            for flood in floods:
+                flood.frames = 3
+                turns.enlist(flood)
+                take_turns(turns, served)  # who goes on and on is served whenever nobody else is there
+            for flood in floods:
+                flood.frames = 1
+                turns.enlist(flood)
+            honest.frames = 1
+            turns.enlist(honest)
+            begun = len(served)
+            take_turns(turns, served)
+            assert served[begun] == "honest"
+        return []
+
+    scheduled(story)
 
 
 def test_a_member_that_fails_keeps_nobody_from_being_served() -> None:

@@ -8,6 +8,7 @@ from hubauth.shell.allowance import Rate, Room
 from hubauth.shell.engine import Engine
 from hubauth.shell.neighbourhood import Neighbourhood
 from hubauth.shell.observe import Observer
+from hubauth.shell.outlet import Outlet
 from hubauth.shell.settings import LimitsTable
 from hubauth.shell.turn import Turns
 
@@ -35,6 +36,7 @@ class Commons:
     limits: LimitsTable
     observer: Observer
     turns: Turns
+    outlet: Outlet
     neighbourhood: Neighbourhood
     strangers: Room
     """Held by connections without a session."""
@@ -49,7 +51,7 @@ class Commons:
         strangers = Room(limits.unauthenticated_bytes, _SPARED)
         devices = Room(limits.device_bytes, max(limits.payload, _SPARED))
         opaque = Rate(limits.opaque_bytes_per_second * _OPAQUE_BURST, _OPAQUE_BURST)
-        return cls(engine, limits, observer, turns, neighbourhood, strangers, devices, opaque)
+        return cls(engine, limits, observer, turns, Outlet(), neighbourhood, strangers, devices, opaque)
 
     def room_of(self, standing: Standing) -> Room | None:
         """Where what a peer's connection holds is counted; None: nowhere."""

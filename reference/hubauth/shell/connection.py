@@ -7,18 +7,21 @@ read. Who does not read its answers is not read from either, and beyond a limit 
 
 import asyncio
 import logging
+from collections import deque
 from typing import cast
 
 from hubauth.core.inputs import Link, LinkDown, LinkUp
 from hubauth.core.messages import SUB_PROTO
 from hubauth.shell.allowance import Room
 from hubauth.shell.commons import Commons, Standing
+from hubauth.shell.outlet import LONG
 from hubauth.shell.sockets import address_of, keep_alive
 from hubauth.wire.framing import FrameDecoder, Limits
 from hubauth.wire.header import Refused, Version
 
 _STRANGER, _HUB = Standing.STRANGER, Standing.HUB
 _HIGH_WATER = 64 * 1024
+_BREATH = 32 * 1024
 _LONGEST_REST = 10.0
 _WEIGHTS = {Standing.STRANGER: 1.0, Standing.DEVICE: 4.0, Standing.HUB: 16.0}
 """Shares of the hub's time. Many speak through a hub."""
@@ -39,6 +42,9 @@ class Connection(asyncio.BufferedProtocol):
         self._sealed: list[bytes] = []
         self._unreleased = 0
         """Bytes that were put and not released."""
+        self._kept: deque[bytes | memoryview] = deque()
+        self._kept_size = 0
+        """Bytes that were released and have to leave little by little."""
         self._congested = False
         self._resting = False
         """Whether it has done more than it may, and is not listened to for a moment."""
@@ -50,8 +56,10 @@ class Connection(asyncio.BufferedProtocol):
         self._held = 0
         """What is counted in that room."""
         self._passed_over = 0
+        self._breath = _BREATH
+        """With so many bytes of an incomplete frame it takes a breath."""
         self.enlisted = False
-        self.cost = commons.turns.floor
+        self.cost, self.burden = commons.turns.floor, 0.0
         self.closing_since: float | None = None
         self.link: Link | None = None
         self.peer = self.connection = ""
@@ -88,11 +96,26 @@ class Connection(asyncio.BufferedProtocol):
             self.drop("no_room", at_once=True)
         elif not self._decoder.is_ready:
             self._frame_since = self._frame_since or self.last_read
+            if self._decoder.held >= self._breath:
+                self._breathe()
         elif self.enlisted:
             # uvloop reads on and on within one turn.
             self._pace()
         else:
+            if self._kept:
+                self._commons.outlet.prefer(self)
             self._commons.turns.enlist(self)
+
+    def _breathe(self) -> None:
+        """Read on in another turn of the event loop, because a long frame takes as long as many requests."""
+        assert self._transport is not None
+        self._breath = self._decoder.held + _BREATH
+        self._transport.pause_reading()
+        self._loop.call_soon(self._breathe_in)
+
+    def _breathe_in(self) -> None:
+        if self._reading and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def eof_received(self) -> bool:
         """The peer has said everything; it may still want its answers."""
@@ -162,6 +185,7 @@ class Connection(asyncio.BufferedProtocol):
             frames, moved = frames + 1, moved + size
             if moved >= most or clock() >= until:
                 break
+        self._breath = _BREATH
         if decoder.is_ready or not decoder.held:
             self._frame_since = None
         elif frames or self._frame_since is None:
@@ -272,7 +296,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None:
             return False
-        return self._unreleased + transport.get_write_buffer_size() > self.write_limit() // 2
+        return self._unreleased + self._waits_to_leave(transport) > self.write_limit() // 2
 
     def may_register(self) -> bool:
         """Whether its address has registrations left."""
@@ -301,18 +325,52 @@ class Connection(asyncio.BufferedProtocol):
         self._unreleased -= size
         if transport is None or not frames:
             return
-        closes = frames[-1] == _CLOSE
-        transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
-        self._observer.count("bytes_sent", by=size)
-        if closes:
-            transport.close()
-        elif transport.get_write_buffer_size() > self.write_limit() + self._limits.opaque_payload:
+        if self._kept or size > LONG:
+            self._keep(frames, size)
+        else:
+            self._write(transport, frames[0] if len(frames) == 1 else b"".join(frames), closes=frames[-1] == _CLOSE)
+        if self._waits_to_leave(transport) > self.write_limit() + self._limits.opaque_payload:
             # The last opaque frame that was let in may have been as long as that.
             self._observer.event("slow_reader", logging.WARNING, peer=self.peer, link=self.link)
             self.drop("slow_reader", at_once=True)
+        self._go_on()
+
+    def _keep(self, frames: list[bytes], size: int) -> None:
+        if not self._kept:
+            self._commons.outlet.enlist(self)
+        for frame in frames:
+            if len(frame) > LONG:
+                whole = memoryview(frame)
+                self._kept.extend(whole[at : at + LONG] for at in range(0, len(frame), LONG))
+            else:
+                self._kept.append(frame)
+        self._kept_size += size
+
+    def write_kept(self, most: int) -> int:
+        """Write about so many bytes of what is kept, and close if that is the end; how many bytes that was."""
+        pieces, written = [], 0
+        while self._kept and (written < most or self._kept[0] == _CLOSE):
+            piece = self._kept.popleft()
+            pieces.append(piece)
+            written += len(piece)
+        self._kept_size -= written
+        if self._transport is None:
+            self._kept.clear()
+            return 0
+        if pieces:
+            self._write(self._transport, b"".join(pieces), closes=not pieces[-1])
+        return written
+
+    def _write(self, transport: asyncio.Transport, data: bytes, *, closes: bool) -> None:
+        transport.write(data)
+        self._observer.count("bytes_sent", by=len(data))
+        if closes:
+            transport.close()
         elif self._ended:
             self.end_if_done()
-        self._go_on()
+
+    def _waits_to_leave(self, transport: asyncio.Transport) -> int:
+        return self._kept_size + transport.get_write_buffer_size()
 
     def write_limit(self) -> int:
         """How many bytes may wait for this peer."""
@@ -334,7 +392,7 @@ class Connection(asyncio.BufferedProtocol):
     def end_if_done(self) -> None:
         """After the peer's last word: close once nothing is left to answer."""
         waits = self.link is not None and self._engine.state.index.waiting.get(self.link)
-        if not (self._decoder.is_ready or self.enlisted or self._outgoing or self._sealed or waits):
+        if not (self._decoder.is_ready or self.enlisted or self._outgoing or self._sealed or self._kept or waits):
             self.drop("ended")
 
     def drop(self, why: str, *, at_once: bool = False) -> None:
@@ -353,6 +411,8 @@ class Connection(asyncio.BufferedProtocol):
             self._outgoing.append(_CLOSE)
             if len(self._outgoing) == 1:
                 self._engine.touch(self)
+        elif self._kept:
+            self._kept.append(_CLOSE)
         else:
             self._transport.close()
 
@@ -396,6 +456,7 @@ class Connection(asyncio.BufferedProtocol):
         self.turn_deaf()
         self.link = None
         if self._transport is not None:
+            self.write_kept(self._kept_size)
             self._transport.close()
 
     def abort(self) -> None:

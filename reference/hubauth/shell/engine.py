@@ -34,7 +34,6 @@ from hubauth.wire.header import Version
 
 wall_clock = time.time
 _ISSUING = (Register, AssistRegister)
-_TIMESTAMP_AT = {Version.V1: 14, Version.V2: 24}
 _RETRY_ANNOUNCING = 0.02
 _RECORDS_IN_FLIGHT = 10_000
 _BYTES_IN_FLIGHT = 16 * 1024 * 1024
@@ -76,7 +75,7 @@ class Engine:
         self._snapshotting: asyncio.Task[None] | None = None
         self._rotation: asyncio.Future[Snapshot] | None = None
         self.forgetting = Forgetting(self._loop, self._forget)
-        self._stamp = b"\0\0\0\0"
+        self._now = 0
         self._put = 0
         """Bytes of the batch that is gathering."""
         self.bytes_put = 0
@@ -176,7 +175,7 @@ class Engine:
             # First of all: a turn that is begun and never committed would be the hub's last.
             self._loop.call_soon(self._commit)
             self._scheduled = True
-            self._stamp = (int(wall_clock()) & 0xFFFFFFFF).to_bytes(4, "big")
+            self._now = int(wall_clock()) & 0xFFFFFFFF
             self._touched += self.listeners
             if self._recorder is not None:
                 self._recorder.checkpoint(self.policy, self.state)
@@ -244,10 +243,7 @@ class Engine:
         last = self._written
         if last is not None and last[0] is frame and last[1] is version:
             return last[2]
-        data = encode_frame(version, self._codec, frame)
-        if frame.sub_proto == SUB_PROTO or not frame.timestamp:
-            at = _TIMESTAMP_AT[version]
-            data = data[:at] + self._stamp + data[at + 4 :]
+        data = encode_frame(version, self._codec, frame, self._now)
         if frame.sub_proto != SUB_PROTO:
             self._written = frame, version, data
         return data

@@ -3,8 +3,9 @@
 A connection only keeps what it has read and enlists. Once per turn the connections that wait are served, a slice at a
 time, until the turn's milliseconds or bytes are spent; the rest goes on in the next turn, after the event loop has
 looked at everybody's sockets again. First comes whoever has cost the hub least. So a peer that asks for little is
-served at once, however much others ask for, and nobody who waits is passed over for good: whoever comes back is
-counted as if it had cost as much as the last one served, but for one slice more or less.
+served at once, however much others ask for. Who is likely to cost more than is left of the turn waits until the
+answers of those before it have left. Nobody who waits is passed over for good: who comes back has saved at most two
+turns, times its weight.
 """
 
 import asyncio
@@ -18,6 +19,9 @@ from hubauth.shell.observe import say
 
 _SLICES = 4
 """A turn is worth so many slices: the last slice may overrun it by a part, not by a whole turn."""
+_SAVED = 2
+"""Turns that a member can save. Times its weight that is more than a frame costs: else all who come back would be
+counted alike, whatever they cost."""
 _SECONDS_PER_BYTE = 1e-9
 """What a byte costs that is written later, when nobody measures it."""
 _OVERLOAD_PAUSE = 0.005
@@ -29,6 +33,8 @@ class Member(Protocol):
     enlisted: bool
     cost: float
     """Seconds of the hub's time that this member has had."""
+    burden: float
+    """How many it is likely to have next: the most that it has had lately."""
 
     @property
     def weight(self) -> float:
@@ -73,8 +79,7 @@ class Turns:
         """Serve a member soon; once, however often it is enlisted before."""
         if not member.enlisted:
             member.enlisted = True
-            slice_ = self._seconds / _SLICES
-            member.cost = min(max(member.cost, self.floor - slice_), self.floor + slice_)
+            member.cost = max(member.cost, self.floor - self._seconds * _SAVED * member.weight)
             self._push(member)
             if not self._scheduled:
                 self._scheduled = True
@@ -96,12 +101,16 @@ class Turns:
     def _serve_some(self) -> None:
         now = self._worked()
         end, left = now + self._seconds, self._most
+        some = False
         while self._waiting and now < end and left > 0 and not self._is_overloaded():
+            if some and self._waiting[0][2].burden > end - now:
+                break  # the answers of those who were served leave before this one is begun
             cost, _, member = heappop(self._waiting)
             self.floor = max(self.floor, cost)
             moved = self._serve(member)
             left -= moved
-            begun, now = now, self._worked()
+            begun, now, some = now, self._worked(), True
+            member.burden = max(member.burden / 2, now - begun)
             member.cost += (now - begun + moved * _SECONDS_PER_BYTE) / member.weight
             member.enlisted = member.wants_a_turn
             if member.enlisted:

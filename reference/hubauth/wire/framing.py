@@ -226,9 +226,13 @@ def _frame(header: Header, body: Body) -> Frame:
     )
 
 
-def encode_frame(version: Version, codec: Codec, frame: Frame) -> bytes:
-    """The frame's bytes. A body the dialect has no words for, or a ``Malformed`` one, raises ``NotInDialect``."""
+def encode_frame(version: Version, codec: Codec, frame: Frame, now: int = 0) -> bytes:
+    """The frame's bytes. A body the dialect has no words for, or a ``Malformed`` one, raises ``NotInDialect``.
+
+    ``now`` goes into the header of what a hub says itself, and of what came without a time.
+    """
     body = frame.body
     payload = body if isinstance(body, bytes) else codec.encode(body)
-    header = encode_v1(frame, len(payload)) if version is Version.V1 else encode_v2(frame, len(payload))
-    return header + payload
+    timestamp = now if now and (frame.sub_proto == SUB_PROTO or not frame.timestamp) else frame.timestamp
+    encode = encode_v1 if version is Version.V1 else encode_v2
+    return encode(frame, len(payload), timestamp) + payload

@@ -151,7 +151,7 @@ def decode_v2(data: bytes, offset: int = 0) -> Header | Refused:
     )
 
 
-def encode_v1(fields: HeaderFields, payload_length: int) -> bytes:
+def encode_v1(fields: HeaderFields, payload_length: int, timestamp: int | None = None) -> bytes:
     """24 bytes. Version 1 has no place for ``trace_id`` and ``hop_limit``: they are lost."""
     return _V1.pack(
         fields.sub_proto << 2 | fields.major,
@@ -159,13 +159,13 @@ def encode_v1(fields: HeaderFields, payload_length: int) -> bytes:
         fields.msg_id,
         fields.source,
         fields.target,
-        fields.timestamp,
+        fields.timestamp if timestamp is None else timestamp,
         payload_length,
         0,
     )
 
 
-def encode_v2(fields: HeaderFields, payload_length: int) -> bytes:
+def encode_v2(fields: HeaderFields, payload_length: int, timestamp: int | None = None) -> bytes:
     """32 bytes. ``hop_limit`` is written as it is: what 0 means, and counting down, is the router's business."""
     return _V2.pack(
         MAGIC,
@@ -179,6 +179,6 @@ def encode_v2(fields: HeaderFields, payload_length: int) -> bytes:
         fields.source,
         fields.target,
         fields.trace_id,
-        fields.timestamp,
+        fields.timestamp if timestamp is None else timestamp,
         payload_length,
     )

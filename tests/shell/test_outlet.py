@@ -1,0 +1,78 @@
+"""What is long leaves over many turns, and answers come behind it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from hubauth.core.messages import Answer, Frame, GetPerms, Major
+from hubauth.shell.connection import Connection
+from hubauth.shell.outlet import Outlet
+from tests.shell.harness import config, run, running, until
+from tests.shell.raw import Peer, peer, register, written
+
+LONGEST = 1024 * 1024
+
+
+class Pile:
+    """Keeps bytes, and notes whenever it writes some."""
+
+    def __init__(self, name: str, wrote: list[tuple[str, int]]) -> None:
+        self._name, self._wrote, self.left = name, wrote, LONGEST
+
+    def write_kept(self, most: int) -> int:
+        size = min(self.left, most)
+        self.left -= size
+        if size:
+            self._wrote.append((self._name, size))
+        return size
+
+
+def test_a_turn_lets_out_little_and_who_is_preferred_goes_first() -> None:
+    async def story() -> None:
+        outlet, wrote = Outlet(), list[tuple[str, int]]()
+        first, second, third = piles = [Pile(name, wrote) for name in ("first", "second", "third")]
+        for pile in piles:
+            outlet.enlist(pile)
+        await asyncio.sleep(0)
+        assert third.left == second.left == LONGEST and 0 < first.left < LONGEST
+        outlet.prefer(third)
+        await until(lambda: not any(pile.left for pile in piles))
+        assert list(dict.fromkeys(name for name, _ in reversed(wrote))) == ["second", "first", "third"], (
+            "the last first"
+        )
+
+    run(story())
+
+
+def test_a_broadcast_leaves_piece_by_piece_and_answers_come_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    write = Connection._write
+
+    def noted(self: Connection, transport: asyncio.Transport, data: bytes, *, closes: bool) -> None:
+        handed.append(len(data))
+        write(self, transport, data, closes=closes)
+
+    monkeypatch.setattr(Connection, "_write", noted)
+
+    async def admitted(stack: AsyncExitStack, hub_address: object, name: str) -> tuple[Peer, int]:
+        device = await stack.enter_async_context(peer(hub_address))  # type: ignore[arg-type]
+        await device.send(register(name))
+        (answered,) = await device.frames(1)
+        assert isinstance(answered.body, Answer)
+        return device, answered.body.node_id
+
+    async def story() -> None:
+        async with running(config()) as hub, AsyncExitStack() as stack:
+            sender, node = await admitted(stack, hub.address, "sender")
+            readers = [await admitted(stack, hub.address, f"reader-{at}") for at in range(5)]
+            handed.clear()
+            await sender.send(written(Frame(bytes(LONGEST), Major.MSG, source=node, sub_proto=9)))
+            for reader, own in readers:
+                await until(lambda: handed, "the broadcast begins to leave")
+                await reader.send(written(Frame(GetPerms(own), msg_id=7, source=own)))
+                bodies = [frame.body for frame in await reader.frames(2)]
+                assert isinstance(bodies[0], bytes) and isinstance(bodies[1], Answer)
+
+    run(story())
+    assert max(handed) < LONGEST / 2
