@@ -2,8 +2,9 @@
 
 import asyncio
 
-from tests.shell.harness import config, run, running
-from tests.shell.raw import peer, register
+from hubauth.core.messages import Frame
+from tests.shell.harness import config, run, running, until
+from tests.shell.raw import peer, register, written
 
 
 def test_a_frame_that_comes_byte_by_byte() -> None:
@@ -31,5 +32,24 @@ def test_many_whole_frames_that_are_cut_anyhow() -> None:
                 await asyncio.sleep(0.06)
             assert len(await steady.frames(24)) == 24
             assert hub.observer.counters["closed", "frame_timeout"] == 0
+
+    run(story())
+
+
+def test_a_frame_that_was_passed_over_to_its_end_is_not_waited_for() -> None:
+    """Who sent it says nothing more; whoever begins a frame after that and stops is closed, and the first is not."""
+
+    async def story() -> None:
+        limits = {"frame_seconds": 0.3, "payload": 1024}
+        async with running(config(limits=limits)) as hub, peer(hub.address) as first, peer(hub.address) as second:
+            large = written(Frame(b"x" * 5000, sub_proto=5))
+            await first.send(large[:100])
+            await until(lambda: hub.observer.counters["passed_over", ""] == 1)
+            await first.send(large[100:])
+            await until(lambda: not any(connection._decoder._passing for connection in hub._connections))
+            await second.send(register("second")[:-1])
+            assert await second.closed()
+            await first.send(register("first"))
+            assert len(await first.frames(1)) == 1
 
     run(story())

@@ -95,7 +95,8 @@ class Connection(asyncio.BufferedProtocol):
             self._observer.event("no_room", logging.WARNING, peer=self.peer, held=self._held)
             self.drop("no_room", at_once=True)
         elif not self._decoder.is_ready:
-            self._frame_since = self._frame_since or self.last_read
+            within = self._decoder.is_within_frame
+            self._frame_since = (self._frame_since or self.last_read) if within else None
             if self._decoder.held >= self._breath:
                 self._breathe()
         elif self.enlisted:
@@ -186,9 +187,9 @@ class Connection(asyncio.BufferedProtocol):
             if moved >= most or clock() >= until:
                 break
         self._breath = _BREATH
-        if decoder.is_ready or not decoder.held:
+        if decoder.is_ready or not decoder.is_within_frame:
             self._frame_since = None
-        elif frames or self._frame_since is None:
+        elif frames or decoder.passed_over > self._passed_over or self._frame_since is None:
             self._frame_since = self.last_read
         self._after_serving()
         return moved

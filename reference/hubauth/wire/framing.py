@@ -85,6 +85,11 @@ class FrameDecoder:
         """Whether there is something that was never looked at."""
         return self._offset < len(self._data)
 
+    @property
+    def is_within_frame(self) -> bool:
+        """Whether a frame has begun that is not complete, held or passed over."""
+        return bool(self._held or self._passing)
+
     def feed(self, data: bytes) -> list[RawFrame | Refused]:
         """Every frame that ``data`` completes, in order.
 
