@@ -15,17 +15,18 @@ PACKAGE = ROOT / "reference" / "hubauth"
 _BELOW = {"specification", "network", "wire", "core"}
 MAY_IMPORT = {
     "private": {"private"},
+    "bounded": {"bounded"},
     "report": {"report"},
     "specification": {"specification"},
     "core": {"core"},
     "network": {"network", "core"},
     "wire": {"wire", "core"},
-    "trace": {"trace", "report", "private", *_BELOW},
+    "trace": {"trace", "report", "private", "bounded", *_BELOW},
     "spark": {"spark", "trace", "report", "private", "specification", "wire", "core"},
-    "oracle": {"oracle", "trace", "report", "private", *_BELOW},
-    "shell": {"shell", "trace", "report", "private", "wire", "core"},
+    "oracle": {"oracle", "trace", "report", "private", "bounded", *_BELOW},
+    "shell": {"shell", "trace", "report", "private", "bounded", "wire", "core"},
     "pytest": {"pytest", "oracle", "shell", "trace", "report", "specification", "wire", "core"},
-    "cli": {"cli", "shell", "oracle", "spark", "trace", "report", "private", *_BELOW},
+    "cli": {"cli", "shell", "oracle", "spark", "trace", "report", "private", "bounded", *_BELOW},
 }
 """Each room of the house, and the rooms it may know of."""
 

@@ -9,6 +9,7 @@ import msgspec
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from hubauth import private
+from hubauth.bounded import read_text
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import draw_over, tell, tell_text
 from hubauth.core.policy import Dialect
@@ -168,8 +169,8 @@ def _known_failing(path: Path | None) -> frozenset[str]:
     if path is None:
         return frozenset()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError) as problem:
         raise CommandError(f"cannot read {path}: {problem}", code=UNREADABLE) from None
     names = [line.partition("#")[0].strip() for line in lines]
     for number, name in enumerate(names, 1):

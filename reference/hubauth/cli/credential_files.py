@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hubauth import private
+from hubauth.bounded import read_text
 from hubauth.cli.problems import CommandError
 from hubauth.wire.dialects.fields import MAX_CREDENTIAL
 
@@ -15,11 +16,13 @@ def read_credential(option: str, path: Path | None) -> str:
     if problem:
         raise CommandError(f"{option}: {problem}", "others may know what was in it by now")
     try:
-        credential = path.read_text(encoding="utf-8").strip()
+        credential = read_text(path).strip()
     except OSError as unreadable:
         raise CommandError(f"cannot read {path}: {unreadable.strerror}") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"{path} is not UTF-8") from None
+    except ValueError as wrong:
+        # Without the bytes that are wrong, which may be part of it.
+        why = "is not UTF-8" if isinstance(wrong, UnicodeDecodeError) else f"holds {wrong}"
+        raise CommandError(f"{path} {why}") from None
     if not 0 < len(credential) <= MAX_CREDENTIAL:
         raise CommandError(f"{path} holds no credential: 1 to {MAX_CREDENTIAL} characters")
     return credential

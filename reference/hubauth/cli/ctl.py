@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from hubauth.bounded import read_toml
 from hubauth.cli.credential_files import read_credential
 from hubauth.cli.grammar import add_command, node_id, seconds
 from hubauth.cli.problems import REFUSED, CommandError
@@ -144,7 +144,7 @@ def _directory(chosen: argparse.Namespace) -> Path:
         return _checked(chosen.data_dir)
     # Not the whole configuration: whether that is any good is for the hub to say.
     try:
-        tables: dict[str, Any] = tomllib.loads(chosen.config.read_text(encoding="utf-8"))
+        tables = read_toml(chosen.config)
     except OSError as problem:
         raise CommandError(f"cannot read {chosen.config}: {problem.strerror}") from None
     except ValueError as problem:

@@ -14,6 +14,7 @@ import msgspec
 from attrs import evolve, frozen
 
 from hubauth import private
+from hubauth.bounded import read_json
 from hubauth.cli.credential_files import read_credential
 from hubauth.cli.grammar import node_id, seconds
 from hubauth.cli.problems import REFUSED, CommandError
@@ -237,10 +238,10 @@ def _identity(chosen: argparse.Namespace) -> Identity:
     identity = Identity(chosen.device_id)
     if chosen.identity is not None and (chosen.verb.name != "register" or not chosen.device_id):
         try:
-            identity = msgspec.json.decode(chosen.identity.read_bytes(), type=Identity)
+            identity = read_json(chosen.identity, Identity)
         except OSError as problem:
             raise CommandError(f"cannot read {chosen.identity}: {problem.strerror}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        except ValueError as problem:
             raise CommandError(f"{chosen.identity} is no identity file: {problem}") from None
     if chosen.device_id:
         identity.device_id = chosen.device_id

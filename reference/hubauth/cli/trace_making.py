@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+from hubauth.bounded import read
 from hubauth.cli.grammar import add_command
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell
@@ -84,7 +85,7 @@ def policy_in(path: Path) -> Policy:
     if path.suffix == ".toml":
         return load(path).policy
     try:
-        return decode_policy(path.read_bytes())
+        return decode_policy(read(path))
     except OSError as problem:
         raise CommandError(f"cannot read {path}: {problem.strerror}") from None
     except ValueError as problem:

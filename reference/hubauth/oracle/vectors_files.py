@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from hubauth import __version__
+from hubauth.bounded import decode_json, read
 from hubauth.oracle.vectors import FORMAT, AnyCase, VectorFile
 from hubauth.specification import SPEC
 
@@ -48,7 +49,10 @@ def folder_files(folder: Path = FOLDER) -> dict[str, bytes]:
     if not folder.is_dir():
         raise VectorError(f"no vectors in {folder}")
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    try:
+        return {path.relative_to(folder).as_posix(): read(path) for path in paths}
+    except (OSError, ValueError) as problem:
+        raise VectorError(f"cannot read {folder}: {problem}") from None
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:
@@ -73,12 +77,12 @@ def archived_files(path: Path) -> dict[str, bytes]:
             if sum(entry.file_size for entry in entries) > LARGEST:
                 raise VectorError(f"{path} would unpack to more than {LARGEST} bytes")
             files = {entry.filename.partition("/")[2]: archive.read(entry) for entry in entries}
-        manifest = msgspec.json.decode(files.pop(MANIFEST), type=Manifest)
+        manifest = decode_json(files.pop(MANIFEST), Manifest)
     except KeyError:
         raise VectorError(f"{path} has no {MANIFEST}") from None
     except OSError as problem:
         raise VectorError(f"cannot read {path}: {problem.strerror or problem}") from None
-    except (*_DAMAGED, msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except (*_DAMAGED, ValueError) as problem:
         raise VectorError(f"{path} is no archive of vectors: {problem}") from None
     sums = {name: _sum(content) for name, content in files.items()}
     damaged = sorted(name for name in {*sums, *manifest.files} if sums.get(name) != manifest.files.get(name))
@@ -97,8 +101,8 @@ def read_cases(files: Mapping[str, bytes]) -> Iterator[AnyCase]:
         if not name.endswith(".json") or name.endswith(NOT_CASES):
             continue
         try:
-            file = msgspec.json.decode(content, type=VectorFile)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            file = decode_json(content, VectorFile)
+        except ValueError as problem:
             raise VectorError(f"{name}: {problem}") from None
         if file.format != FORMAT:
             raise VectorError(f"{name}: format {file.format}; this program reads format {FORMAT}")

@@ -1,7 +1,6 @@
 """From ``hub.toml`` to what a hub runs with. Everything that is wrong is found here, before anything is opened."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 from attrs import frozen
 
+from hubauth.bounded import read_toml
 from hubauth.core.keys import read_keys
 from hubauth.core.messages import MAX_DEVICE_ID_BYTES
 from hubauth.core.policy import Policy, Provisioned
@@ -62,19 +62,13 @@ class HubConfig:
 def load(path: Path, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> HubConfig:
     """The configuration in a file, some keys replaced. Raises ConfigurationError, and nothing else."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
+        tables = read_toml(path)
+    except OSError as problem:
         hint = "`hubauth hub init` writes a configuration to begin with"
-        raise ConfigurationError("", f"cannot read {path}: {_short(problem)}", hint) from problem
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+        raise ConfigurationError("", f"cannot read {path}: {problem.strerror or problem}", hint) from problem
+    except ValueError as problem:
         raise ConfigurationError("", f"{path} is not TOML: {problem}") from problem
     return configure(merge(tables, overrides or {}))
-
-
-def _short(problem: Exception) -> str:
-    return (problem.strerror or str(problem)) if isinstance(problem, OSError) else str(problem)
 
 
 def merge(tables: dict[str, Any], overrides: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

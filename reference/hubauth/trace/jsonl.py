@@ -28,6 +28,9 @@ Payload: TypeAlias = Annotated[str, Meta(description="The payload, where it is U
 Payload64: TypeAlias = Annotated[bytes, Meta(description="The payload in base64, where it is not UTF-8.")]
 FormatVersion: TypeAlias = Annotated[int, Meta(ge=1, description="Of this format: 1.")]
 
+LONGEST_LINE = 1 << 29
+"""Bytes of a row or checkpoint: of a file that has no lines at all no more is read."""
+
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """An ``Event`` as it is written: an absent field has its default, an absent link is no link."""
@@ -215,7 +218,7 @@ def _is_whole(line: bytes) -> bool:
     """Whether a last line without its line break is a row all the same; else its writer was interrupted."""
     try:
         msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
 
@@ -224,7 +227,9 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file and their numbers; a last one that was never finished is left out. Raises TraceError."""
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
+                if len(line) > LONGEST_LINE:
+                    raise TraceError(f"{path}:{number}: a line of more than {LONGEST_LINE} bytes")
                 if line.endswith(b"\n") or _is_whole(line):
                     yield number, line
     except OSError as problem:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from attrs import frozen
 
 from hubauth import private
+from hubauth.bounded import read_text
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Major
 from hubauth.core.policy import Policy
@@ -55,8 +56,8 @@ def _key_in(path: Path) -> bytes:
     if shared:
         LOGGER.warning("%s", shared)
     try:
-        text = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as problem:
+        text = read_text(path).strip()
+    except (OSError, ValueError) as problem:
         raise TraceError(f"cannot read {path}: {problem}") from problem
     if not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", text):
         raise TraceError(f"{path} does not hold a key: {2 * KEY_BYTES} hexadecimal digits")

@@ -1,6 +1,5 @@
 """What an implementation says about itself: which features it has, which way it chose, whom it already knows."""
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -8,6 +7,7 @@ import msgspec
 from immutables import Map
 from msgspec import Meta, Struct
 
+from hubauth.bounded import read_toml
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 
@@ -200,14 +200,14 @@ class Profile(Table, frozen=True):
 def load_profile(path: Path) -> Profile:
     """The profile in a file. Raises ProfileError, and nothing else."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = read_toml(path)
         profile = msgspec.convert(tables, Profile)
     except OSError as problem:
         raise ProfileError(f"cannot read {path}: {problem.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
-        raise ProfileError(f"{path} is not TOML: {problem}") from None
     except msgspec.ValidationError as problem:
         raise ProfileError(f"{path}: {problem}") from None
+    except ValueError as problem:
+        raise ProfileError(f"{path} is not TOML: {problem}") from None
     taken = [known.node_id for known in profile.bindings] + [profile.hub.node_id]
     if len(set(taken)) < len(taken):
         raise ProfileError(f"{path}: two of hub, child_hub and admin have the same node_id")
