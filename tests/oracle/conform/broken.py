@@ -488,8 +488,8 @@ BROKEN: dict[str, Broken] = {
 def spoiling(spoil: Spoil, encode: Callable[..., bytes]) -> Callable[..., bytes]:
     """``encode_frame`` with payloads changed on the way out."""
 
-    def spoiled(version: Any, codec: Any, frame: Frame) -> bytes:
-        data = encode(version, codec, frame)
+    def spoiled(version: Any, codec: Any, frame: Frame, now: int = 0) -> bytes:
+        data = encode(version, codec, frame, now)
         if isinstance(frame.body, bytes):
             return data
         size = len(codec.encode(frame.body))
