@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +48,16 @@ ROLE_PERMS = {"hub": ("auth.assist",), "admin": ("auth.revoke", "auth.perms_inva
 ROLES = ("root", "child", "middle")
 
 
+_PORTS = cycle(range(10_000 + os.getpid() % 400 * 50, 10_050 + os.getpid() % 400 * 50))
+"""Below what systems give to connections, which could take a port before anybody listens on it; others' are others."""
+
+
 def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-    return port
+    """A port that nobody listens on, and that nobody is given meanwhile."""
+    for port in islice(_PORTS, 50):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 @frozen
