@@ -4,8 +4,10 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
+import uvloop
 
 from hubauth.core.messages import Answer, Frame, GetPerms, Major
+from hubauth.shell.addresses import Address
 from hubauth.shell.connection import Connection
 from hubauth.shell.outlet import Outlet
 from tests.shell.harness import config, run, running, until
@@ -45,6 +47,14 @@ def test_a_turn_lets_out_little_and_who_is_preferred_goes_first() -> None:
     run(story())
 
 
+async def admitted(stack: AsyncExitStack, address: Address, name: str) -> tuple[Peer, int]:
+    device = await stack.enter_async_context(peer(address))
+    await device.send(register(name))
+    (answered,) = await device.frames(1)
+    assert isinstance(answered.body, Answer)
+    return device, answered.body.node_id
+
+
 def test_a_broadcast_leaves_piece_by_piece_and_answers_come_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[int] = []
     write = Connection._write
@@ -54,13 +64,6 @@ def test_a_broadcast_leaves_piece_by_piece_and_answers_come_behind_it(monkeypatc
         write(self, transport, data, closes=closes)
 
     monkeypatch.setattr(Connection, "_write", noted)
-
-    async def admitted(stack: AsyncExitStack, hub_address: object, name: str) -> tuple[Peer, int]:
-        device = await stack.enter_async_context(peer(hub_address))  # type: ignore[arg-type]
-        await device.send(register(name))
-        (answered,) = await device.frames(1)
-        assert isinstance(answered.body, Answer)
-        return device, answered.body.node_id
 
     async def story() -> None:
         async with running(config()) as hub, AsyncExitStack() as stack:
@@ -76,3 +79,51 @@ def test_a_broadcast_leaves_piece_by_piece_and_answers_come_behind_it(monkeypatc
 
     run(story())
     assert max(handed) < LONGEST / 2
+
+
+def test_no_answer_overtakes_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Outlet, "enlist", lambda self, keeper: self._waiting.append(keeper))  # nothing leaves by itself
+
+    async def story() -> None:
+        async with running(config()) as hub, AsyncExitStack() as stack:
+            sender, node = await admitted(stack, hub.address, "sender")
+            reader, own = await admitted(stack, hub.address, "reader")
+            await sender.send(written(Frame(bytes(LONGEST), Major.MSG, source=node, sub_proto=9)))
+            await until(lambda: any(one._kept for one in hub._connections), "the broadcast is kept")
+            (keeper,) = (one for one in hub._connections if one._kept)
+            size = keeper._kept_size
+            await reader.send(written(Frame(GetPerms(own), msg_id=7, source=own)))
+            await until(lambda: keeper._kept_size > size, "the answer is kept behind it")
+            hub.commons.outlet._take_turn()
+            bodies = [frame.body for frame in await reader.frames(2)]
+            assert isinstance(bodies[0], bytes) and isinstance(bodies[1], Answer)
+
+    run(story())
+
+
+def test_a_long_frame_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a loop that reads on and on within one turn, as long as there is something."""
+    read, take_in = [0], Connection.data_received
+
+    def noted(self: Connection, data: bytes) -> None:
+        read[-1] += len(data)
+        take_in(self, data)
+
+    monkeypatch.setattr(Connection, "data_received", noted)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+
+        def next_turn() -> None:
+            read.append(0)
+            loop.call_soon(next_turn)
+
+        async with running(config()) as hub, AsyncExitStack() as stack:
+            sender, node = await admitted(stack, hub.address, "sender")
+            reader, _ = await admitted(stack, hub.address, "reader")
+            next_turn()
+            await sender.send(written(Frame(bytes(LONGEST), Major.MSG, source=node, sub_proto=9)))
+            assert [frame.body for frame in await reader.frames(1)] == [bytes(LONGEST)]
+
+    uvloop.run(asyncio.wait_for(story(), 60))
+    assert sum(read) > LONGEST and max(read) <= 128 * 1024
