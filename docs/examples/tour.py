@@ -14,7 +14,7 @@ from hubauth.network.invariants import check
 from hubauth.network.tree import Happened, Network
 
 ROLES = {"hub": ("auth.assist",)}
-ROUTINE = ("FRAME-", "TIME-", "PERM-6", "TRUST-1", "AUTH-17", "AUTHY-3")
+ROUTINE = ("FRAME-", "TIME-", "PERM-6", "TRUST-1", "AUTH-26", "AUTHY-3")
 """Rules that nearly every step cites: left out here to keep the lines short."""
 
 

@@ -194,12 +194,14 @@ class Hub:
         assert self.state.directory[node_id].online
 
     def admitted_from_above(self, link: Link, device_id: str, node_id: int, grant: Grant = NO_GRANT) -> str:
-        """A device or, by this grant, a hub registers through the parent; its credential."""
+        """A device or, by this grant, a hub registers through the parent, which knows its role or nobody does."""
         if link not in self.state.links:
             self.up(link)
         self.receive(link, Register(device_id, journal_of(device_id) if grant == HUB else None))
         credential = key(device_id)
         self.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, device_id, node_id, credential, grant))
+        if self.waits(link):
+            self.told_nothing(node_id)
         assert self.session(link).node_id == node_id
         return credential
 
@@ -221,7 +223,15 @@ class Hub:
         header.setdefault("major", Major.OK_RESP if answer.reason is Reason.OK else Major.ERR_RESP)
         return self.receive(link, answer, msg_id=msg_id, **header)
 
+    def told_nothing(self, node_id: int) -> Step:
+        """The parent is asked about a device that waits to be admitted, and does not know its node."""
+        return self.answered(PARENT, Answer(Action.GET_PERMS, Reason.UNKNOWN_NODE, "", node_id))
+
     # What a hub knows
+
+    def waits(self, link: Link) -> bool:
+        """Whether a device on this link waits to be admitted."""
+        return any(pending.purpose is Purpose.ADMIT for pending in self.state.pending.values() if pending.asker == link)
 
     def session(self, link: Link) -> Session:
         found = self.state.links[link]

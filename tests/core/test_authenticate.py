@@ -66,7 +66,7 @@ def test_an_equal_credential_is_admitted_and_the_link_bound() -> None:
     assert done.outputs == (reply(2, admitted("d", 2, issued(1)), hub, msg_id=13, trace_id=4),)
     assert hub.session(2) == Session("d", 2, False)
     assert hub.state.directory[2] == Route("d", 2, True)
-    assert {"AUTH-1", "BIND-1", "AUTH-17"} <= set(done.rules)
+    assert {"AUTH-1", "BIND-1", "AUTH-26"} <= set(done.rules)
     assert "AUTH-18" not in done.rules
 
 
@@ -123,7 +123,7 @@ def test_assist_auth_searches_with_what_the_device_presented() -> None:
         StartTimer(asked, 5.0),
     )
     assert hub.state.pending[asked] == Pending(
-        Purpose.AUTHENTICATE, Action.AUTHENTICATE, PARENT, 1, ASK, 6, device_id="d", credential=key("d")
+        Purpose.AUTHENTICATE, Action.AUTHENTICATE, PARENT, 1, ASK, 6, device_id="d", credential=key("d"), epoch=1
     )
     assert "AUTH-5" in done.rules and "AUTH-6" not in done.rules
 
@@ -294,26 +294,15 @@ def test_a_success_that_contradicts_a_known_binding_counts_as_failed() -> None:
 
 def test_a_queried_credential_is_stored_only_if_it_is_what_the_device_presented() -> None:
     for came, is_admitted in ((key("d"), True), (WRONG, False), ("", False)):
-        hub = mid(assist=Assist.QUERY)
+        hub = mid(assist=Assist.QUERY, node_roles={30: "node"})
         hub.up(1)
         hub.receive(1, Authenticate("d", key("d")))
         done = hub.answered(PARENT, Answer(Action.ASSIST_QUERY_CREDENTIAL, Reason.OK, "d", 30, came))
         assert "AUTH-14" in done.rules
         assert ("AUTH-12" in done.rules) is is_admitted
         assert ("d" in hub.state.whitelist) is is_admitted
-        expected = admitted("d", 30, key("d"), Grant("", ())) if is_admitted else refused(Reason.NOT_ADMITTED)
+        expected = admitted("d", 30, key("d")) if is_admitted else refused(Reason.NOT_ADMITTED)
         assert sent(done, 1) == [reply(1, expected, hub)]
-
-
-def test_a_success_carries_the_role_where_it_is_known_and_an_empty_one_where_not() -> None:
-    hub = mid()
-    hub.admitted_from_above(1, "d", 30)
-    done = hub.receive(1, Authenticate("d", key("d")))
-    assert sent(done, 1) == [reply(1, admitted("d", 30, key("d"), Grant("", ())), hub)]
-    assert "AUTH-17" in done.rules
-    hub.now_with(node_roles={30: "node"})
-    done = hub.receive(1, Authenticate("d", key("d")))
-    assert sent(done, 1) == [reply(1, admitted("d", 30, key("d"), NODE), hub)]
 
 
 def test_what_this_hub_knows_of_a_role_goes_before_what_it_is_told() -> None:
@@ -328,7 +317,7 @@ def test_what_this_hub_knows_of_a_role_goes_before_what_it_is_told() -> None:
 def test_other_dialects_do_not_speak_of_roles() -> None:
     hub = returning(dialect=Dialect.LOGIN)
     done = hub.receive(2, Authenticate("d", issued(1)))
-    assert "AUTH-17" not in done.rules and "AUTH-1" in done.rules
+    assert "AUTH-26" not in done.rules and "AUTH-1" in done.rules
 
 
 def test_while_the_parent_is_away_entries_still_admit() -> None:
@@ -383,7 +372,7 @@ def test_registering_on_a_link_that_authenticates_answers_both() -> None:
     hub.receive(1, Authenticate("d", key("d")), msg_id=1)
     search = hub.last_question(PARENT)
     hub.receive(1, Register("d"), msg_id=2)
-    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("new")))
+    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("new"), NODE))
     assert sent(done, 1)[0].frame.msg_id == 2
     done = hub.answered(PARENT, Answer(Action.ASSIST_AUTHENTICATE, Reason.NOT_ADMITTED), msg_id=search)
     assert sent(done, 1)[0].frame.msg_id == 1

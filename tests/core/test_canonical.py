@@ -52,7 +52,7 @@ def test_a_state_is_its_entries_as_sorted_lines() -> None:
     assert b'["whitelist","d",[2,"c",true]]' in lines and b'["directory",2,["d",2,true]]' in lines
     assert b'["perms",9,["r",["p","q"]]]' in lines and b'["beaten","p","old"]' in lines
     assert b'["hub","announcing",null]' in lines and b'["hub","node_id",1]' in lines
-    assert len(lines) == 11 + 7
+    assert len(lines) == 12 + 7
     assert decode_state(Policy(), encode_state(state)).directory == state.directory
 
 

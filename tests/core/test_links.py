@@ -327,7 +327,8 @@ def test_a_restart_is_the_loss_of_every_link() -> None:
         hub.down(link)
     assert not left.links and not left.pending and not left.parent_present and not left.perms
     assert not any(route.online for route in left.directory.values())
-    learnt: dict[str, Any] = {"next_msg_id": 1, "parent_node": 0, "perms": Map(), "perms_epoch": 0}
+    learnt: dict[str, Any] = {"next_msg_id": 1, "parent_node": 0, "perms": Map()}
+    learnt |= {"perms_epoch": 0, "invalidations": 0}
     assert left == indexed(hub.policy, evolve(hub.state, **learnt)), "but for what it learnt from others"
     assert after_restart(hub.policy, left) == left
 

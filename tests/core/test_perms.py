@@ -259,7 +259,7 @@ def test_what_a_hub_had_asked_is_refused_when_it_is_a_hub_no_longer() -> None:
     hub.receive(1, AssistRegister("far"), source=HUB_A, msg_id=8)
     done = hub.receive(1, Register("d"), msg_id=9)
     assert "LINK-10" not in done.rules
-    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d")))
+    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"), NODE))
     refusal = Answer(Action.ASSIST_REGISTER, Reason.FORBIDDEN, "far")
     assert [send.frame.body for send in sent(done, 1)][:1] == [refusal]
     assert {"LINK-10", "BIND-2"} <= set(done.rules)
@@ -278,7 +278,8 @@ def test_what_is_asked_on_a_link_that_closes_is_forgotten() -> None:
     hub = with_device(close_superseded=True)
     hub.receive(1, GetPerms(44), msg_id=2)
     hub.up(2)
-    done = hub.receive(2, Authenticate("d", key("d")))
+    hub.receive(2, Authenticate("d", key("d")))
+    done = hub.told_nothing(30)
     assert sent(done, 1) == [] and Close(1) in done.outputs
     assert "LINK-7" in done.rules and "LINK-10" not in done.rules
 
@@ -355,7 +356,8 @@ def test_being_a_hub_is_decided_at_binding_and_kept_when_the_cache_is_emptied() 
     assert hub.session(1).is_hub
     hub.down(1)
     hub.up(2)
-    done = hub.receive(2, Authenticate("k", key("k")))
+    hub.receive(2, Authenticate("k", key("k")))
+    done = hub.told_nothing(50)
     assert hub.session(2).is_hub and hub.state.whitelist["k"].is_hub
     assert "TRUST-2" in done.rules and "TRUST-1" not in done.rules
 
@@ -363,7 +365,7 @@ def test_being_a_hub_is_decided_at_binding_and_kept_when_the_cache_is_emptied() 
 def test_a_binding_with_known_permissions_decides_anew() -> None:
     hub = mid()
     hub.admitted_from_above(1, "k", 50, HUB)
-    hub.receive(1, GetPerms(50))
+    hub.receive(PARENT, PermsInvalidate((50,), refresh=True), source=1)
     hub.answered(PARENT, perms(50, NODE))
     assert hub.session(1).is_hub
     hub.down(1)
@@ -375,7 +377,7 @@ def test_a_hub_that_binds_again_as_a_device_loses_what_is_behind_it() -> None:
     hub = mid()
     hub.admitted_from_above(1, "k", 50, HUB)
     hub.found_below("leaf", 60, 1)
-    hub.receive(1, GetPerms(50))
+    hub.receive(PARENT, PermsInvalidate((50,), refresh=True), source=1)
     hub.answered(PARENT, perms(50, NODE))
     hub.admitted_from_above(1, "k", 50)
     assert not hub.session(1).is_hub and not hub.is_online(60)

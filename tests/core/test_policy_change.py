@@ -1,5 +1,6 @@
 """A configuration that is replaced while the hub runs."""
 
+from itertools import product
 from typing import Any
 
 from attrs import evolve
@@ -10,9 +11,9 @@ from hubauth.core.messages import (
     Answer,
     AssistOffline,
     Authenticate,
-    GetPerms,
     Grant,
     HubOnline,
+    PermsInvalidate,
     Reason,
     Revoke,
 )
@@ -267,27 +268,31 @@ def test_a_role_that_only_another_hub_knows_survives_a_policy_change() -> None:
 
 def test_a_provisioned_hub_whose_role_only_another_hub_knows_survives_a_policy_change() -> None:
     hub = mid(provisioned=(Provisioned("k", 50, key("k")),))
-    hub.provisioned(1, "k")
-    hub.receive(1, GetPerms(50))
-    hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 50, grant=Grant("hub", ("auth.assist",))))
+    hub.up(1)
     hub.receive(1, Authenticate("k", key("k")))
+    hub.answered(PARENT, Answer(Action.GET_PERMS, Reason.OK, "", 50, grant=HUB))
     assert hub.session(1).is_hub
+    hub.receive(PARENT, PermsInvalidate(), source=1)
     hub.now_with(pending_limit=9)
     assert hub.state.whitelist["k"].is_hub is hub.session(1).is_hub
 
 
 def test_whoever_is_provisioned_without_a_role_stays_what_the_authority_made_it() -> None:
-    for grant in (HUB, Grant("node", ("x",))):
+    for grant, forgotten in product((HUB, Grant("node", ("x",))), (False, True)):
         is_hub = grant is HUB
         hub = mid(default_role="node" if is_hub else "hub")
         credential = hub.admitted_from_above(1, "k", 50, grant)
+        if forgotten:
+            hub.receive(PARENT, PermsInvalidate(), source=1)
         done = hub.now_with(provisioned=(Provisioned("k", 50, credential),))
-        assert "TRUST-2" in done.rules and not done.outputs
+        assert ("TRUST-2" in done.rules) is forgotten and not done.outputs
         assert hub.session(1).is_hub is hub.state.whitelist["k"].is_hub is is_hub
         hub.now_with(provisioned=(Provisioned("k", 50, key("new")),))
         assert 1 not in hub.state.links, "another credential"
         hub.up(2)
         hub.receive(2, Authenticate("k", key("new")))
+        if forgotten:
+            hub.told_nothing(50)
         assert hub.session(2).is_hub is is_hub
 
 

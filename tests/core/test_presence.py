@@ -21,6 +21,7 @@ from hubauth.core.policy import Dialect
 from tests.core.harness import (
     HUB_A,
     HUB_B,
+    NODE,
     credentials,
     dropped,
     issued,
@@ -48,11 +49,11 @@ def test_a_link_bound_to_another_device_first_takes_that_one_offline() -> None:
     hub.admitted_from_above(1, "d", 30)
     hub.receive(1, Register("e"))
     told = hub.next_id
-    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "e", 31, key("e")))
+    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "e", 31, key("e"), NODE))
     assert sent(done) == [
         question(PARENT, AssistOffline("d", 30), hub, told, target=1),
         question(PARENT, announcement("e", 31), hub, told + 1, target=1),
-        reply(1, Answer(Action.REGISTER, Reason.OK, "e", 31, key("e")), hub),
+        reply(1, Answer(Action.REGISTER, Reason.OK, "e", 31, key("e"), NODE), hub),
     ]
     assert hub.state.directory[30] == Route("d", 30, False)
     assert hub.state.directory[31] == Route("e", 31, True)
@@ -62,7 +63,7 @@ def test_a_link_bound_to_another_device_first_takes_that_one_offline() -> None:
 
 def test_the_same_device_again_on_its_link_supersedes_nobody() -> None:
     hub = mid()
-    hub.admitted_from_above(1, "d", 30)
+    hub.admitted_from_above(1, "d", 30, NODE)
     told = hub.next_id
     done = hub.receive(1, Authenticate("d", key("d")))
     assert sent(done)[0] == question(PARENT, announcement("d", 30), hub, told, target=1)
@@ -111,7 +112,7 @@ def test_the_old_link_of_a_hub_is_closed_all_the_same() -> None:
 
 def test_a_superseded_session_is_announced_and_not_reported_offline() -> None:
     hub = mid()
-    hub.admitted_from_above(1, "d", 30)
+    hub.admitted_from_above(1, "d", 30, NODE)
     hub.up(2)
     done = hub.receive(2, Authenticate("d", key("d")))
     assert [send.frame.body for send in sent(done, PARENT)] == [announcement("d", 30)]
@@ -119,7 +120,7 @@ def test_a_superseded_session_is_announced_and_not_reported_offline() -> None:
 
 def test_what_a_superseded_link_had_asked_is_forgotten() -> None:
     hub = mid()
-    hub.admitted_from_above(1, "d", 30)
+    hub.admitted_from_above(1, "d", 30, NODE)
     hub.receive(1, Authenticate("x", key("x")))
     assert hub.state.pending
     hub.up(2)
@@ -161,10 +162,10 @@ def test_every_binding_is_announced_upwards_before_it_is_answered() -> None:
         hub.up(1)
         hub.receive(1, Register("d"))
         told = hub.next_id
-        done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d")))
+        done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"), NODE))
         assert sent(done) == [
             question(PARENT, announcement("d", 30), hub, told, target=1),
-            reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30, key("d")), hub),
+            reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30, key("d"), NODE), hub),
         ]
         assert not hub.state.pending
         assert "EXT-8" in done.rules

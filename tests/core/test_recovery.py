@@ -15,6 +15,7 @@ ENDING = {
     "parent_extended",
     "parent_node",
     "perms_epoch",
+    "invalidations",
     "announcing",
     "announce_timer",
 }

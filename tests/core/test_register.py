@@ -49,7 +49,7 @@ def test_the_authority_binds_an_unknown_device_to_a_new_node() -> None:
     assert hub.state.links[1] == Session("d", 2, False)
     assert hub.state.directory[2] == Route("d", 2, True)
     assert hub.state.next_node_id == 3
-    assert {"REG-1", "REG-2", "REG-4", "REG-13", "AUTHY-3", "BIND-1", "AUTH-17"} <= set(done.rules)
+    assert {"REG-1", "REG-2", "REG-4", "REG-13", "AUTHY-3", "BIND-1", "AUTH-26"} <= set(done.rules)
 
 
 def test_the_registry_holds_no_credential() -> None:
@@ -152,7 +152,7 @@ def test_without_credentials_no_fresh_value_is_needed_and_none_is_issued() -> No
     done = hub.receive(1, Register("d"), fresh="")
     assert sent(done)[0].frame.body == registered_answer("d", 2, "")
     assert hub.state.whitelist["d"] == Entry(2, "", False)
-    assert "REG-4" not in done.rules and "AUTH-17" not in done.rules
+    assert "REG-4" not in done.rules and "AUTH-26" not in done.rules
     hub.up(2)
     done = hub.receive(2, Register("e"), fresh=issued(5))
     assert sent(done)[0].frame.body == registered_answer("e", 3, "")
@@ -177,7 +177,7 @@ def test_a_direct_hub_below_passes_a_registration_on_with_its_own_header() -> No
         StartTimer(asked, 5.0),
     )
     assert hub.state.pending[asked] == Pending(
-        Purpose.REGISTER, Action.REGISTER, asked=PARENT, asker=1, msg_id=ASK, trace_id=42, device_id="d"
+        Purpose.REGISTER, Action.REGISTER, asked=PARENT, asker=1, msg_id=ASK, trace_id=42, device_id="d", epoch=1
     )
     assert {"REG-5", "AUTHY-2", "FRAME-15", "TIME-1"} <= set(done.rules)
     assert hub.is_free(1) and "d" not in hub.state.whitelist
@@ -200,7 +200,7 @@ def test_a_new_credential_replaces_the_older_entry() -> None:
     hub = mid()
     hub.admitted_from_above(1, "d", 30)
     hub.receive(1, Register("d"))
-    hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("other")))
+    hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("other"), NODE))
     assert hub.state.whitelist["d"] == Entry(30, key("other"), False)
 
 
@@ -224,7 +224,7 @@ def test_a_hub_in_between_relays_and_keeps_only_the_question() -> None:
         StartTimer(asked, 5.0),
     )
     assert hub.state.pending[asked] == Pending(
-        Purpose.RELAY, Action.ASSIST_REGISTER, asked=PARENT, asker=1, msg_id=55, trace_id=3, device_id="d"
+        Purpose.RELAY, Action.ASSIST_REGISTER, asked=PARENT, asker=1, msg_id=55, trace_id=3, device_id="d", epoch=1
     )
     assert {"REG-8", "AUTHY-4"} <= set(done.rules) and "REG-5" not in done.rules
     before = hub.state

@@ -21,6 +21,7 @@ from hubauth.core.revoke import agrees
 from tests.core.harness import (
     ADMIN,
     HUB_A,
+    NODE,
     PROVISIONED,
     Hub,
     credentials,
@@ -141,7 +142,7 @@ def test_a_link_on_which_a_registration_waits_is_not_closed() -> None:
     done = hub.receive(PARENT, Revoke("d", 30), msg_id=1, source=1)
     assert hub.is_free(1) and "d" not in hub.state.whitelist
     assert "REV-7" not in done.rules
-    hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("new")))
+    hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("new"), NODE))
     assert hub.session(1).node_id == 30
 
 

@@ -98,6 +98,7 @@ def test_every_hub_lists_whom_it_knows_by_directory_cache_or_configuration() -> 
     hub.down(2)
     hub.up(3)
     hub.receive(3, Authenticate("d", key("d")))
+    hub.told_nothing(30)
     assert page(hub, ListRoles(), link=3) == (8, [5, HUB_A, HUB_B, ADMIN, 30, 40, 45, 60])
 
 

@@ -29,6 +29,7 @@ from hubauth.core.policy import Policy, Trust
 from tests.core.harness import (
     HUB_A,
     HUB_B,
+    NODE,
     Hub,
     dropped,
     issued,
@@ -264,7 +265,7 @@ def test_an_answer_must_match_by_number_link_and_kind() -> None:
     hub.up(3)
     hub.receive(3, Register("d"))
     asked = hub.last_question(PARENT)
-    right = Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"))
+    right = Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"), NODE)
     wrong_kind = Answer(Action.REGISTER, Reason.OK, "d", 30, key("d"))
     for link, msg_id, answer in ((PARENT, asked + 1, right), (1, asked, right), (PARENT, asked, wrong_kind)):
         done = hub.receive(link, answer, msg_id=msg_id, major=Major.OK_RESP)
@@ -284,7 +285,7 @@ def test_each_purpose_wants_its_own_kind_of_answer() -> None:
     for action in (Action.AUTHENTICATE, Action.ASSIST_QUERY_CREDENTIAL, Action.GET_PERMS):
         hub.receive(PARENT, Answer(action, Reason.OK, "d", 30, key("d")), msg_id=asked)
         assert hub.unchanged
-    hub.receive(PARENT, Answer(None, Reason.OK, "d", 30, key("d")), msg_id=asked)
+    hub.receive(PARENT, Answer(None, Reason.OK, "d", 30, key("d"), NODE), msg_id=asked)
     assert hub.session(1).node_id == 30
 
 

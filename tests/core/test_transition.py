@@ -5,7 +5,7 @@ from immutables import Map
 
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import Action, GetPerms, Grant, Major, Register
-from hubauth.core.model import Pending, Purpose, Registration, Route, Session, State, subject_of
+from hubauth.core.model import Pending, Purpose, Registration, Route, Session, State, subjects_of
 from hubauth.core.ordered import OrderedIds
 from hubauth.core.outputs import Close
 from hubauth.core.policy import Policy
@@ -99,16 +99,17 @@ def test_the_indexes_of_pending_requests_come_and_go_with_them() -> None:
 def test_what_a_pending_request_is_looked_up_by() -> None:
     about = {"device_id": "d", "node_id": 3}
     subjects = {
-        purpose: subject_of(Pending(purpose, Action.REVOKE, 1, **about))  # type: ignore[arg-type]
+        purpose: subjects_of(Pending(purpose, Action.REVOKE, 1, **about))  # type: ignore[arg-type]
         for purpose in Purpose
     }
-    assert {purpose: subject for purpose, subject in subjects.items() if subject is not None} == {
-        Purpose.AUTHENTICATE: "d",
-        Purpose.QUERY: "d",
-        Purpose.CONFIRM: "d",
-        Purpose.PERMS: 3,
-        Purpose.HELD: 3,
-        Purpose.REVOKE: (3, "d"),
+    assert {purpose: found for purpose, found in subjects.items() if found} == {
+        Purpose.AUTHENTICATE: ("d",),
+        Purpose.QUERY: ("d",),
+        Purpose.CONFIRM: ("d",),
+        Purpose.ADMIT: ("d", 3),
+        Purpose.PERMS: (3,),
+        Purpose.HELD: (3,),
+        Purpose.REVOKE: ((3, "d"),),
     }
 
 

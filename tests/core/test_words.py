@@ -57,6 +57,7 @@ def test_purposes_and_kinds_of_notes() -> None:
         "relay",
         "perms",
         "held",
+        "admit",
         "self_register",
         "self_authenticate",
         "dismiss",

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 from attrs import evolve, frozen
 
-from hubauth.core import authenticate, authority, offline, owed, perms, presence, register, revoke, search
+from hubauth.core import admission, authenticate, authority, offline, owed, perms, presence, register, revoke, search
 from hubauth.core.inputs import PARENT, Link, OperatorInvalidate, OperatorRevoke, Received
 from hubauth.core.messages import (
     Answer,
@@ -215,6 +215,7 @@ def answer_is_lost(story: Watched) -> None:
 
 def is_invalidated(story: Watched) -> None:
     story.register("sensor", "A")
+    story.feed("A", OperatorInvalidate(PermsInvalidate()))
     story.say(story.connection("sensor"), GetPerms(10), source=10)
     story.settle()
     story.feed("root", OperatorInvalidate(PermsInvalidate((10,))))
@@ -305,7 +306,7 @@ PLANTED = [
     Planted("UniqueNodeIds", "node 10 is ", two_register, authority, "is_here", always),
     Planted("OneToOneBinding", "sensor is ", registers_twice, register, "_renew", gives_another_node),
     Planted("CredentialsNeverCachedUpstream", "mid", two_register, authenticate, "on_relayed_answer", keeps_relayed),
-    Planted("RevokeNeverReachesDevices", "to other", is_revoked, authenticate, "decide_hub", always),
+    Planted("RevokeNeverReachesDevices", "to other", is_revoked, admission, "decide_hub", always),
     Planted("RevokedStaysOut", "B still has", is_revoked, revoke, "_pass_on"),
     Planted("RevokedStaysOut", "B still has", revoke_is_lost, owed, "_send_fence", expects_no_answer),
     Planted("RevokedStaysOut", "B still has", revoke_meets_answer, revoke, "_cancel_authentications"),

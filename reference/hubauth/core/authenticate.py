@@ -4,9 +4,8 @@ Verification only reads: a search (search.py) asks from hub to hub until somebod
 changes nothing on the way back. Only the hub that the device is connected to stores anything.
 """
 
-from attrs import evolve
-
-from hubauth.core import authority, extension, owed, presence, search
+from hubauth.core import authority, presence, search
+from hubauth.core.admission import admit, make_way, told_with
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
@@ -17,22 +16,22 @@ from hubauth.core.messages import (
     AssistAuthenticate,
     AssistQueryCredential,
     Authenticate,
-    Grant,
     Reason,
 )
 from hubauth.core.model import Entry, Pending, Purpose, Route
-from hubauth.core.perms import decide_hub, known_grant
+from hubauth.core.perms import known_grant
 from hubauth.core.policy import Assist
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
 
-_OK, _AUTHENTICATE, _RELAY = Reason.OK, Purpose.AUTHENTICATE, Purpose.RELAY
+_AUTHENTICATE, _RELAY = Purpose.AUTHENTICATE, Purpose.RELAY
 _PASSED_ON = (4001, 4002, 4500)
 """The codes of a failed search that a device may hear; any other means the assistance failed."""
 
 
 def on_authenticate(t: Transition, received: Received, message: Authenticate) -> None:
     """A device presents itself at this hub."""
+    make_way(t, received.link)
     if t.node_id == 0:
         refuse(t, received, Reason.UNREACHABLE, "TRUST-8")
         return
@@ -48,33 +47,10 @@ def on_authenticate(t: Transition, received: Received, message: Authenticate) ->
         if t.policy.has_parent and not t.parent_present:
             t.cite("AUTH-18")
         asker = waiting_for(received, _AUTHENTICATE, None, message.device_id, ext=message.ext)
-        admit(t, asker, entry)
+        admit(t, asker, entry, by_entry=True)
         let_routes_follow(t, message.device_id)
     else:
         refuse(t, received, Reason.NOT_ADMITTED, "AUTH-2")
-
-
-def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT, source: int = 0) -> None:
-    """Store, bind and answer: the only way into a session.
-
-    ``told`` is what another hub said of the node, ``source`` the hub whose decision this is, if not this one's own.
-    """
-    link = pending.asker
-    assert link is not None
-    known = t.links[link]
-    was_hub_link = known is not None and known.is_hub and known.node_id == entry.node_id
-    grant = known_grant(t, entry.node_id) or (told if told.role else None)
-    is_hub = decide_hub(t, grant, entry.is_hub)
-    t.put_entry(pending.device_id, entry if entry.is_hub == is_hub else evolve(entry, is_hub=is_hub))
-    said = pending.ext
-    extended = known.extended if was_hub_link and known is not None else is_hub and extension.accepts(t, said)
-    presence.bind(t, link, pending.device_id, entry.node_id, is_hub, extended)
-    if t.policy.has_perms:
-        t.cite("AUTH-17")
-    ext = extension.answer(t, link, said, joins=not was_hub_link) if said is not None else None
-    settle(t, pending, _OK, entry.node_id, entry.credential, grant or NO_GRANT, source, ext)
-    if is_hub and not was_hub_link:
-        owed.welcome(t, entry.node_id)
 
 
 def let_routes_follow(t: Transition, device_id: str) -> None:
@@ -112,7 +88,15 @@ def _search_for_device(t: Transition, received: Received, message: Authenticate)
     query = strategy is Assist.QUERY and t.policy.has_credentials
     t.cite("AUTH-6" if query else "AUTH-5")
     purpose, presented = Purpose.QUERY if query else Purpose.AUTHENTICATE, message.credential
-    about = waiting_for(received, purpose, None, message.device_id, credential=presented, ext=message.ext)
+    about = waiting_for(
+        received,
+        purpose,
+        None,
+        message.device_id,
+        credential=presented,
+        epoch=t.invalidations,
+        ext=message.ext,
+    )
     search.begin(t, about, presented)
 
 
@@ -169,7 +153,7 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: in
             settle(t, pending, Reason.NOT_ADMITTED)
             return
     t.cite("AUTH-12")
-    admit(t, pending, Entry(answer.node_id, pending.credential), answer.grant, source)
+    admit(t, pending, Entry(answer.node_id, pending.credential), told_with(t, pending, answer), source)
 
 
 def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: int = 0) -> None:

@@ -42,15 +42,20 @@ def has_given_out(t: Transition, node_id: int) -> bool:
 
 def next_hop(t: Transition, came_from: Link | None) -> Link | None:
     """The link towards an authority that is not this hub; None: it cannot be reached from here."""
-    choice = choose_authority(t.policy.authority, t.node_id, t.policy.has_parent)
-    t.cite(_RULES[choice])
-    way = _towards_node(t, t.policy.authority) if choice is Authority.NODE else _up(t)
-    if way is None:
+    link = way(t)
+    if link is None:
         t.cite("AUTHY-5")
-    elif way == came_from:
+    elif link == came_from:
         t.cite("AUTHY-6")
         return None
-    return way
+    return link
+
+
+def way(t: Transition) -> Link | None:
+    """The same for a question that nothing depends on: whether it can be asked is not decided here."""
+    choice = choose_authority(t.policy.authority, t.node_id, t.policy.has_parent)
+    t.cite(_RULES[choice])
+    return _towards_node(t, t.policy.authority) if choice is Authority.NODE else _up(t)
 
 
 def _towards_node(t: Transition, node_id: int) -> Link | None:

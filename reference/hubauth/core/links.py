@@ -83,6 +83,7 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
         t.cite("PERM-7")
         t.clear_perms()
         t.perms_epoch += 1
+        t.invalidations += 1
         # Hubs below never lost their parent, but what this hub missed they have missed with it.
         perms.pass_down(t, PermsInvalidate((), "parent is back"), PARENT)
     owed.welcome(t, PARENT_NEIGHBOUR)
@@ -185,10 +186,9 @@ def _apply_provisioned(t: Transition, old: Policy, new: Policy) -> None:
 def _installed(t: Transition, binding: Provisioned, known: Entry | None) -> Entry:
     """The entry of a binding; whose permissions only others know stays a hub, or none, as it was admitted."""
     entry = entry_of(t.policy, binding)
-    if known is None or known.is_hub == entry.is_hub or perms.known_grant(t, binding.node_id) is not None:
+    if known is None or known.is_hub == entry.is_hub:
         return entry
-    t.cite("TRUST-2")
-    return evolve(entry, is_hub=known.is_hub)
+    return evolve(entry, is_hub=perms.decide_hub(t, perms.known_grant(t, binding.node_id), known.is_hub))
 
 
 def _proof(binding: Provisioned) -> tuple[str, int, str]:

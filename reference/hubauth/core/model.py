@@ -79,6 +79,8 @@ class Purpose(Enum):
     """Somebody (or nobody: a refresh) wants to know a node's role."""
     HELD = "held"
     """A request that waits for its originator's permissions."""
+    ADMIT = "admit"
+    """A device on this hub is proved to be who it says, and waits for its role and permissions."""
     SELF_REGISTER = "self_register"
     SELF_AUTHENTICATE = "self_authenticate"
     """This hub joins its parent."""
@@ -116,7 +118,8 @@ class Pending:
     number: int = 0
     """FENCE: the last revoke before it."""
     epoch: int = 0
-    """``State.perms_epoch`` when this was asked: a later one means the answer's permissions are stale."""
+    """``State.perms_epoch`` when this was asked, ``State.invalidations`` where the node is not known before the answer:
+    a later one means the answer's permissions are stale."""
     stale: bool = False
     """An invalidation that named ``node_id`` has passed since."""
     climbs: bool = False
@@ -125,6 +128,8 @@ class Pending:
     """A search of which a hub could not be asked: found nowhere is not the same as not admitted then."""
     ext: Ext | None = None
     """What whoever registers or authenticates here said of the extension."""
+    by_entry: bool = False
+    """ADMIT: it is an entry of this hub that admits the device; without it there is no admission."""
 
 
 @frozen
@@ -221,6 +226,8 @@ class State:
     parent_node: int = 0
     perms_epoch: int = 0
     """How often all cached permissions were invalidated."""
+    invalidations: int = 0
+    """How often any were."""
     announcing: tuple[int, int] | None = None
     """(group of ``online_via``, node) announced last, while a batch is left; None: nothing to announce."""
     announce_timer: int = 0
@@ -292,12 +299,14 @@ def online_group(policy: Policy, via: int, node_id: int) -> int | None:
     return 0 if policy.has_parent else None
 
 
-def subject_of(pending: Pending) -> Subject | None:
+def subjects_of(pending: Pending) -> tuple[Subject, ...]:
     """What a later revoke, invalidation or answer will look a pending request up by."""
     if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY, Purpose.CONFIRM):
-        return pending.device_id
+        return (pending.device_id,)
+    if pending.purpose is Purpose.ADMIT:
+        return pending.device_id, pending.node_id
     if pending.purpose in (Purpose.PERMS, Purpose.HELD):
-        return pending.node_id
+        return (pending.node_id,)
     if pending.purpose is Purpose.REVOKE:
-        return (pending.node_id, pending.device_id)
-    return None
+        return ((pending.node_id, pending.device_id),)
+    return ()

@@ -209,6 +209,7 @@ def invalidate(t: Transition, message: PermsInvalidate, came_from: Link | None) 
         if not authority.is_here(t):
             t.clear_perms()
         t.perms_epoch += 1
+    t.invalidations += 1
     pass_down(t, message, came_from)
     if message.refresh and cached and not authority.is_here(t):
         way = authority.next_hop(t, None)

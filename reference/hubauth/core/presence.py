@@ -12,7 +12,7 @@ from hubauth.core.outputs import Send
 from hubauth.core.talk import give_up, send_request, settle
 from hubauth.core.transition import Transition
 
-_ENTRANCE = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.QUERY)
+_ENTRANCE = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.QUERY, Purpose.ADMIT)
 
 
 def bind(t: Transition, link: Link, device_id: str, node_id: int, is_hub: bool, extended: bool = False) -> None:

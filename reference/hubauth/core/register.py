@@ -7,7 +7,8 @@ question. The credential is issued with the answer and stored by the direct hub 
 from attrs import evolve
 
 from hubauth.core import authority, revoke
-from hubauth.core.authenticate import admit, follow_answer, is_usable, let_routes_follow, remember_home
+from hubauth.core.admission import admit, make_way, told_with
+from hubauth.core.authenticate import follow_answer, is_usable, let_routes_follow, remember_home
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Received
 from hubauth.core.messages import (
@@ -34,6 +35,7 @@ _REGISTER = Purpose.REGISTER
 
 def on_register(t: Transition, received: Received, message: Register) -> None:
     """A device registers at this hub, its direct one."""
+    make_way(t, received.link)
     if t.node_id == 0:
         refuse(t, received, Reason.UNREACHABLE, "TRUST-8")
         return
@@ -103,7 +105,7 @@ def on_register_answer(t: Transition, pending: Pending, answer: Answer, source: 
         settle(t, pending, Reason.UNREACHABLE if answer.reason is Reason.OK else answer.reason, source=source)
         return
     t.cite("REG-6")
-    admit(t, pending, Entry(answer.node_id, answer.credential), answer.grant, source)
+    admit(t, pending, Entry(answer.node_id, answer.credential), told_with(t, pending, answer), source)
 
 
 def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose, ext: Ext | None = None) -> None:
@@ -115,7 +117,7 @@ def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose
         refuse(t, received, Reason.UNREACHABLE)
         return
     t.cite("REG-5" if purpose is Purpose.REGISTER else "REG-8")
-    about = waiting_for(received, purpose, way, device_id=device_id, ext=ext)
+    about = waiting_for(received, purpose, way, device_id=device_id, epoch=t.invalidations, ext=ext)
     ask(t, AssistRegister(device_id), about)
 
 

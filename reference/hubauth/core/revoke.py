@@ -159,7 +159,7 @@ def _delete(t: Transition, message: Revoke, entry: Entry, registering: Link | No
 
 def _registers(t: Transition, link: Link) -> bool:
     """Whether a registration waits on this link: its answer must still find it."""
-    return any(t.pending[msg_id].purpose is Purpose.REGISTER for msg_id in t.waiting.get(link, ()))
+    return any(t.pending[msg_id].action is Action.REGISTER for msg_id in t.waiting.get(link, ()))
 
 
 def _cancel_authentications(t: Transition, message: Revoke) -> None:

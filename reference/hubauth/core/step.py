@@ -3,7 +3,7 @@
 Theory of operation. A hub keeps three concerns apart. *Verification* asks who knows a credential and only
 reads (authenticate.py). *Presence* says where a device is; the last announcement wins (presence.py,
 offline.py). *Revocation* says which whitelist entries die (revoke.py). Registration (register.py) creates
-what the three work on; perms.py answers who may do what; routing.py moves the frames of other
+what the three work on and admission.py lets in; perms.py answers who may do what; routing.py moves the frames of other
 sub-protocols; links.py joins the parent and takes links, timers and configuration as they come.
 
 A step is given a policy, a state and one input, and returns the next state, the outputs in order, and the
@@ -14,7 +14,19 @@ peer may send.
 from collections.abc import Callable
 from typing import Any
 
-from hubauth.core import authenticate, authority, links, offline, owed, perms, presence, register, revoke, routing
+from hubauth.core import (
+    admission,
+    authenticate,
+    authority,
+    links,
+    offline,
+    owed,
+    perms,
+    presence,
+    register,
+    revoke,
+    routing,
+)
 from hubauth.core.inputs import (
     PARENT,
     Input,
@@ -84,6 +96,8 @@ def step(policy: Policy, state: State, happened: Input) -> Step:
             perms.invalidate(t, message, None)
         case PolicyChanged():
             links.on_policy_changed(t, happened)
+    if t.unanswered:
+        admission.go_on_unanswered(t)
     return t.finish()
 
 
@@ -195,6 +209,7 @@ _ANSWERED_BY = {
     Purpose.AUTHENTICATE: Action.ASSIST_AUTHENTICATE,
     Purpose.QUERY: Action.ASSIST_QUERY_CREDENTIAL,
     Purpose.HELD: Action.GET_PERMS,
+    Purpose.ADMIT: Action.GET_PERMS,
 }
 """What another hub answers, where that is not what the asker asked for."""
 
@@ -235,6 +250,8 @@ def _settle_with(t: Transition, received: Received, pending: Pending, answer: An
             perms.on_perms_answer(t, pending, answer)
         case Purpose.HELD:
             _resume(t, pending, answer)
+        case Purpose.ADMIT:
+            admission.on_perms_answer(t, pending, answer)
         case Purpose.SELF_REGISTER | Purpose.SELF_AUTHENTICATE:
             links.on_join_answer(t, received.frame, pending, answer)
         case Purpose.CONFIRM:

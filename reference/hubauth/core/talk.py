@@ -154,8 +154,10 @@ def handler_of(t: Transition, received: Received) -> int:
 
 
 def give_up(t: Transition, pending: Pending) -> None:
-    """Nobody will answer a pending request: tell whoever waits for it."""
-    if pending.purpose is Purpose.HELD:
+    """Nobody will answer a pending request: tell whoever waits for it, or let it go on when the step is done."""
+    if pending.purpose is Purpose.ADMIT:
+        t.unanswered.append(pending)
+    elif pending.purpose is Purpose.HELD:
         t.cite("TRUST-7")
         settle(t, pending, Reason.FORBIDDEN)
     else:

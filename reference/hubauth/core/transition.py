@@ -31,7 +31,7 @@ from hubauth.core.model import (
     Subject,
     bound_node,
     online_group,
-    subject_of,
+    subjects_of,
 )
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, StartTimer
@@ -68,7 +68,7 @@ _index_values: Callable[[object], tuple[Any, ...]] = attrgetter(*INDEX_FIELDS)
 class Transition:
     """The tables of one state, open for writing."""
 
-    __slots__ = (*STATE_FIELDS, *INDEX_FIELDS, "before", "changes", "cited", "outputs", "policy")
+    __slots__ = (*STATE_FIELDS, *INDEX_FIELDS, "before", "changes", "cited", "outputs", "policy", "unanswered")
 
     node_id: int
     credential: str
@@ -79,6 +79,7 @@ class Transition:
     parent_extended: bool
     parent_node: int
     perms_epoch: int
+    invalidations: int
     announcing: tuple[int, int] | None
     announce_timer: int
     links: Map[Link, Session | None]
@@ -109,6 +110,7 @@ class Transition:
         self.outputs: list[Output] = []
         self.cited: list[str] = []
         self.changes: list[Change] = []
+        self.unanswered: list[Pending] = []
         # One by one, because this is done for every step and a loop over names costs ten times as much.
         self.node_id = state.node_id
         self.credential = state.credential
@@ -119,6 +121,7 @@ class Transition:
         self.parent_extended = state.parent_extended
         self.parent_node = state.parent_node
         self.perms_epoch = state.perms_epoch
+        self.invalidations = state.invalidations
         self.announcing = state.announcing
         self.announce_timer = state.announce_timer
         self.links = state.links
@@ -370,8 +373,7 @@ class Transition:
         self._put("pending", msg_id, pending)
         if pending.asker is not None:
             self.waiting = _enlist(self.waiting, pending.asker, msg_id)
-        subject = subject_of(pending)
-        if subject is not None:
+        for subject in subjects_of(pending):
             self.asking = _enlist(self.asking, subject, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.set((pending.asked, pending.node_id), msg_id)
@@ -389,8 +391,7 @@ class Transition:
         pending: Pending = self._delete("pending", msg_id)
         if pending.asker is not None:
             self.waiting = _strike(self.waiting, pending.asker, msg_id)
-        subject = subject_of(pending)
-        if subject is not None:
+        for subject in subjects_of(pending):
             self.asking = _strike(self.asking, subject, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.delete((pending.asked, pending.node_id))

@@ -154,7 +154,7 @@ def _follow_perms(
     for node_id in _to_forget(policy, before, happened, done):
         forgotten = forgotten.set(node_id, now)
     for output in done.outputs:
-        if isinstance(output, Send) and isinstance(output.frame.body, GetPerms):
+        if isinstance(output, Send) and isinstance(output.frame.body, GetPerms | AssistRegister):
             asked = asked.set(output.frame.msg_id, now)
     if done.state.perms is not before.perms:
         answers = happened.frame.msg_id if isinstance(happened, Received) else 0

@@ -18,7 +18,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 
-_GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-16", "TIME-1", "TRUST-6", "AUTH-17")
+_GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-16", "TIME-1", "TRUST-6", "AUTH-26")
 """Cited by most steps; the last resort."""
 
 _SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-16", "AUTH-15")

@@ -167,8 +167,8 @@ def _rule_of_content(due: Body, done: Body, cited: tuple[str, ...]) -> str:
             return "REG-2"
         if due.node_id != done.node_id and "REG-9" in cited:
             return "REG-9"
-        if due.grant != done.grant and "AUTH-17" in cited:
-            return "AUTH-17"
+        if due.grant != done.grant and "AUTH-26" in cited:
+            return "AUTH-26"
     if isinstance(due, Revoke):
         return "REV-2"
     return blame_for(due, cited)

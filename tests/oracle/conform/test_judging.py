@@ -49,7 +49,7 @@ def test_what_is_the_same_is_no_difference() -> None:
         ({"node_id": 8}, "node_id", ""),
         ({"node_id": "7"}, "node_id", ""),
         ({"credential": ...}, "credential", "MSG-10"),
-        ({"role": "admin"}, "role", "AUTH-17"),
+        ({"role": "admin"}, "role", "AUTH-26"),
     ],
 )
 def test_every_difference_has_its_rule(changes: dict[str, Any], what: str, rule: str) -> None:

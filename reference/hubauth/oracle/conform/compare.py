@@ -188,7 +188,7 @@ def _payload(codec: Codec, expected: Frame, wanted: Any, seen: Seen, choices: Ch
             if name == "msg":
                 yield Difference(name, _text(value), _text(got[name]), code[0], informational=not choices.texts)
             else:
-                rule = "AUTH-17" if name in _GRANT and content == "MSG-10" else ""
+                rule = "AUTH-26" if name in _GRANT and content == "MSG-10" else ""
                 yield Difference(name, _text(value), _text(got[name]), rule)
     extra = sorted(name for name, value in got.items() if name not in wanted and name != "action" and value)
     if extra and is_answer:

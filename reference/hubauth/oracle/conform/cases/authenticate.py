@@ -155,7 +155,7 @@ def gives_no_credential_away(world: World) -> None:
     hub.say(AssistQueryCredential(device.device_id))
 
 
-@case("AUTH-17", needs=(*_DEVICE, "root"), depends_on=("AUTH-1",))
+@case("AUTH-26", needs=(*_DEVICE, "root"), depends_on=("AUTH-1",))
 def tells_role_and_perms(world: World) -> None:
     """A success carries the role and the permissions of the node, also for who is provisioned."""
     device = world.registered()
