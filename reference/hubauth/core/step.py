@@ -28,6 +28,7 @@ from hubauth.core.inputs import (
     TimerFired,
 )
 from hubauth.core.messages import (
+    ENTRANCE,
     SUB_PROTO,
     Action,
     Answer,
@@ -51,8 +52,7 @@ from hubauth.core.policy import Policy, Trust
 from hubauth.core.talk import handler_of, refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
 
-_ENTRANCE = (Action.REGISTER, Action.AUTHENTICATE)
-_DEVICES_ONLY = (*_ENTRANCE, Action.OFFLINE)
+_DEVICES_ONLY = (*ENTRANCE, Action.OFFLINE)
 _ASSISTS = (
     Action.ASSIST_REGISTER,
     Action.ASSIST_AUTHENTICATE,
@@ -109,7 +109,7 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
             refuse(t, received, Reason.FORBIDDEN, "FRAME-19")
             return False
         return True
-    if action in _ENTRANCE:
+    if action in ENTRANCE:
         t.cite("FRAME-10")
         return True
     if t.links[link] is None and not isinstance(body, Malformed):

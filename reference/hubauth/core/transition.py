@@ -31,6 +31,7 @@ from hubauth.core.model import (
     Subject,
     bound_node,
     online_group,
+    queues_of,
     subject_of,
 )
 from hubauth.core.ordered import EMPTY, OrderedIds
@@ -93,6 +94,7 @@ class Transition:
     node_of_device: Map[str, int]
     online_via: Map[int, OrderedIds]
     waiting: Map[Link, OrderedIds]
+    queues: Map[tuple[Link | None, Link], OrderedIds]
     asking: Map[Subject, OrderedIds]
     dismissed: Map[tuple[Link | None, int], int]
     roster: OrderedIds
@@ -132,6 +134,7 @@ class Transition:
         self.node_of_device = index.node_of_device
         self.online_via = index.online_via
         self.waiting = index.waiting
+        self.queues = index.queues
         self.asking = index.asking
         self.dismissed = index.dismissed
         self.roster = index.roster
@@ -366,6 +369,8 @@ class Transition:
         self._put("pending", msg_id, pending)
         if pending.asker is not None:
             self.waiting = _enlist(self.waiting, pending.asker, msg_id)
+        for queue in queues_of(pending):
+            self.queues = _enlist(self.queues, queue, msg_id)
         subject = subject_of(pending)
         if subject is not None:
             self.asking = _enlist(self.asking, subject, msg_id)
@@ -385,6 +390,8 @@ class Transition:
         pending: Pending = self._delete("pending", msg_id)
         if pending.asker is not None:
             self.waiting = _strike(self.waiting, pending.asker, msg_id)
+        for queue in queues_of(pending):
+            self.queues = _strike(self.queues, queue, msg_id)
         subject = subject_of(pending)
         if subject is not None:
             self.asking = _strike(self.asking, subject, msg_id)
