@@ -11,7 +11,7 @@ from hubauth.shell.observe import say
 from hubauth.wire.header import Version
 
 PARENT_WEIGHT = 128.0
-"""Its share of the hub's time: what the parent sends, hundreds of connections wait for, each with a share of its own."""
+"""The parent's share of the hub's time: hundreds of connections, each with its own share, wait for what it sends."""
 
 
 class ChildConnection(Connection):
