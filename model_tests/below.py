@@ -76,8 +76,12 @@ class NaiveHub:
     def link_of(self, device: str) -> int | None:
         return next((link for link, there in self.links.items() if there == device), None)
 
-    def busy(self, link: int) -> bool:
-        return len([asked for asked in self.questions.values() if asked.link == link]) >= self.policy.pending_limit
+    def busy(self, link: int, whom: int = PARENT, *, enters: bool = True) -> bool:
+        """Whether a device must wait before more is asked for it; if it wants to enter, others count, too."""
+        own = [asked for asked in self.questions.values() if asked.link == link]
+        entering = [asked for asked in self.questions.values() if asked.asked == whom and asked.device]
+        crowded = enters and bool(own) and len(entering) >= self.policy.pending_limit
+        return crowded or len(own) >= self.policy.pending_limit
 
     def leave(self, link: int, *, report: bool, stays: bool = True) -> None:
         """The device on the link is gone from here; whether the link stays, and hears that its questions are void."""
@@ -158,7 +162,7 @@ class NaiveHub:
             self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
         elif not reachable:
             self.answer(link, Action.AUTHENTICATE, Reason.UNREACHABLE)
-        elif self.busy(link):
+        elif self.busy(link, whom):
             self.answer(link, Action.AUTHENTICATE, Reason.BUSY)
         else:
             query = self.policy.assist is Assist.QUERY
@@ -174,7 +178,7 @@ class NaiveHub:
             self.answer(link, Action.GET_PERMS, Reason.OK)
         elif not self.present:
             self.answer(link, Action.GET_PERMS, Reason.UNREACHABLE)
-        elif self.busy(link):
+        elif self.busy(link, enters=False):
             self.answer(link, Action.GET_PERMS, Reason.BUSY)
         else:
             self.asked.append((PARENT, Action.GET_PERMS))

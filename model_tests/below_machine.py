@@ -52,7 +52,7 @@ policies = st.builds(
     close_superseded=st.booleans(),
     close_on_revoke=st.booleans(),
     answer_mismatch=st.booleans(),
-    pending_limit=st.sampled_from((256, 1, 2)),
+    pending_limit=st.sampled_from((256, 1, 2, 3)),
     revoke_batch=st.sampled_from((256, 1, 1, 2)),
 )
 

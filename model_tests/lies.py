@@ -107,6 +107,7 @@ def draw_policy(pick: Pick) -> Policy:
         answer_offline=pick((True, False)),
         answer_mismatch=pick((True, False)),
         pending_limit=pick((256, 1, 2)),
+        hub_pending_limit=pick((4096, 1, 2)),
         announce_batch=pick((1, 2, 256)),
         revoke_batch=pick((1, 2, 256)),
     )

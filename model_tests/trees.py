@@ -112,6 +112,7 @@ def draw_options(pick: Pick, dialect: Dialect) -> dict[str, Any]:
         "close_on_revoke": pick((True, False)),
         "answer_mismatch": pick((True, False)),
         "pending_limit": pick((256, 256, 2)),
+        "hub_pending_limit": pick((4096, 4096, 1)),
         "announce_batch": pick((256, 1)),
         "revoke_batch": pick((256, 1, 1, 2)),
     }

@@ -293,20 +293,78 @@ def test_the_requests_of_one_link_are_bounded() -> None:
     ):
         done = hub.receive(3, message)
         assert done.outputs == (reply(3, Answer(action, Reason.BUSY, "c"), hub),)
-        assert "TIME-3" in done.rules and hub.unchanged
-    assert "TIME-3" not in hub.receive(4, Authenticate("c", key("c"))).rules
+        assert "TIME-4" in done.rules and hub.unchanged
+    assert "TIME-4" not in hub.receive(4, Authenticate("c", key("c"))).rules
     hub.answered(PARENT, Answer(None, Reason.NOT_ADMITTED), msg_id=min(hub.state.pending))
-    assert "TIME-3" not in hub.receive(3, Authenticate("c", key("c"))).rules
+    assert "TIME-4" not in hub.receive(3, Authenticate("c", key("c"))).rules
 
 
-def test_the_requests_of_a_hub_are_bounded_too() -> None:
-    hub = with_hubs(mid(pending_limit=1))
+def test_the_requests_of_a_hub_are_bounded_for_each_neighbour() -> None:
+    hub = with_hubs(mid(hub_pending_limit=1, pending_limit=1))
     hub.receive(1, AssistRegister("a"))
-    for message, subject in ((AssistRegister("b"), ("b", 0)), (GetPerms(40), ("", 40))):
-        done = hub.receive(1, message)
-        answer = Answer(message.action, Reason.BUSY, *subject)
-        assert done.outputs == (reply(1, answer, hub, target=HUB_A),)
-        assert hub.unchanged
+    done = hub.receive(1, AssistRegister("b"))
+    assert done.outputs == (reply(1, Answer(Action.ASSIST_REGISTER, Reason.BUSY, "b"), hub, target=HUB_A),)
+    assert "TIME-5" in done.rules and hub.unchanged
+
+
+def test_what_a_hub_asks_about_permissions_counts_too() -> None:
+    hub = with_hubs(mid(hub_pending_limit=1))
+    hub.receive(1, AssistRegister("a"))
+    done = hub.receive(1, GetPerms(40))
+    assert done.outputs == (reply(1, Answer(Action.GET_PERMS, Reason.BUSY, node_id=40), hub, target=HUB_A),)
+    assert "TIME-5" in done.rules and hub.unchanged
+
+
+def test_a_child_hub_that_hangs_takes_no_room_from_what_others_are_asked() -> None:
+    hub = with_hubs(mid(hub_pending_limit=2))
+    for name, node_id in (("x", 41), ("y", 42), ("z", 43)):
+        hub.receive(2, AssistRegister(name))
+        hub.answered(PARENT, Answer(None, Reason.OK, name, node_id, key(name)))
+    assert sent(hub.receive(1, AssistAuthenticate("x", key("x"))), 2)
+    assert sent(hub.receive(1, AssistAuthenticate("y", key("y"))), 2)
+    done = hub.receive(1, AssistAuthenticate("z", key("z")))
+    assert "TIME-5" in done.rules and hub.unchanged
+    done = hub.receive(1, AssistAuthenticate("elsewhere", key("e")))
+    assert sent(done, PARENT) and "TIME-5" not in done.rules
+    # What the parent asks is counted like any hub's.
+    hub.receive(PARENT, AssistAuthenticate("x", key("x")))
+    hub.receive(PARENT, AssistAuthenticate("y", key("y")))
+    assert "TIME-5" in hub.receive(PARENT, AssistAuthenticate("z", key("z"))).rules
+
+
+def test_strangers_leave_everybody_one_question() -> None:
+    hub = mid(pending_limit=3)
+    for link in (3, 4, 5, 6):
+        hub.up(link)
+    hub.receive(3, Authenticate("a", key("a")))
+    hub.receive(3, Authenticate("b", key("b")))
+    hub.receive(4, Register("c"))
+    for link, message, action in (
+        (3, Authenticate("d", key("d")), Action.AUTHENTICATE),
+        (4, Register("d"), Action.REGISTER),
+    ):
+        done = hub.receive(link, message)
+        assert done.outputs == (reply(link, Answer(action, Reason.BUSY, "d"), hub),)
+        assert "TIME-6" in done.rules and hub.unchanged
+    for link in (5, 6):
+        done = hub.receive(link, Authenticate("d", key("d")))
+        assert "TIME-6" not in done.rules and sent(done, PARENT)
+    hub.down(3)
+    assert "TIME-6" in hub.receive(4, Authenticate("e", key("e"))).rules, "4, 5 and 6 wait"
+    hub.down(5)
+    assert "TIME-6" not in hub.receive(4, Authenticate("e", key("e"))).rules
+
+
+def test_strangers_take_no_room_from_devices_with_a_session() -> None:
+    hub = mid(pending_limit=2)
+    hub.admitted_from_above(1, "d", 30)
+    for link in (3, 4, 5):
+        hub.up(link)
+        hub.receive(link, Authenticate("a", key("a")))
+    for node_id in (41, 42):
+        done = hub.receive(1, GetPerms(node_id))
+        assert sent(done, PARENT) and not {"TIME-4", "TIME-6"} & set(done.rules)
+    assert "TIME-4" in hub.receive(1, GetPerms(43)).rules
 
 
 def test_a_held_request_counts_and_names_its_subject_when_there_is_no_room() -> None:

@@ -140,7 +140,19 @@ def test_waiting_requests_are_bounded_in_flat() -> None:
     hub.receive(1, Register("d"))
     done = hub.receive(1, Register("e"))
     assert done.outputs == (reply(1, refused(Action.REGISTER, Reason.BUSY, "e"), hub),)
-    assert "TIME-3" in done.rules and hub.unchanged
+    assert "TIME-4" in done.rules and hub.unchanged
+
+
+def test_strangers_leave_everybody_one_question_in_flat() -> None:
+    hub = mid(dialect=FLAT, pending_limit=2)
+    for link in (1, 2, 3):
+        hub.up(link)
+    hub.receive(1, Register("d"))
+    hub.receive(2, Authenticate("e"))
+    done = hub.receive(2, Authenticate("f"))
+    assert done.outputs == (reply(2, refused(Action.AUTHENTICATE, Reason.BUSY, "f"), hub),)
+    assert "TIME-6" in done.rules and hub.unchanged
+    assert sent(hub.receive(3, Register("f")), PARENT)
 
 
 # What the flat document says of itself
@@ -186,6 +198,17 @@ def test_a_login_from_the_own_binding_lets_routes_follow_too() -> None:
         else:
             done = hub.fires(asked) if ending == "timer" else hub.down(PARENT)
         assert not sent(done) and not hub.state.pending and hub.session(2).node_id == 30
+
+
+def test_routes_do_not_follow_while_very_much_waits_for_the_parent() -> None:
+    hub = known_below(hub_pending_limit=2)
+    hub.receive(2, Register("d"))
+    hub.receive(2, Authenticate("d"))
+    done = hub.receive(2, Authenticate("d"))
+    assert sent(done) == [reply(2, Answer(Action.AUTHENTICATE, Reason.OK, "d", 30), hub)]
+    assert "TIME-7" in done.rules and len(hub.state.pending) == 2
+    hub.answered(PARENT, Answer(None, Reason.OK, "d", 30))
+    assert "TIME-7" not in hub.receive(2, Authenticate("d")).rules
 
 
 def test_without_its_parent_a_flat_hub_still_knows_whom_it_knows() -> None:

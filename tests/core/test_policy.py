@@ -28,7 +28,7 @@ def test_the_defaults_are_what_the_documents_say() -> None:
     assert (policy.first_node_id, policy.default_role, policy.default_perms, policy.authority) == (2, "node", (), 0)
     assert policy.revoke_on_reregister and policy.close_superseded and policy.close_on_revoke
     assert policy.answer_offline and policy.answer_mismatch
-    assert (policy.pending_limit, policy.announce_batch) == (256, 256)
+    assert (policy.pending_limit, policy.hub_pending_limit, policy.announce_batch) == (256, 4096, 256)
     assert (policy.request_seconds, policy.revoke_memory_seconds) == (5.0, 30.0)
 
 

@@ -351,10 +351,10 @@ def test_remembered_revokes_count_as_waiting() -> None:
     hub.receive(2, Revoke("y"))
     done = hub.receive(2, Revoke("d"))
     assert done.outputs == (reply(2, told(Reason.BUSY), hub),)
-    assert "TIME-3" in done.rules
+    assert "TIME-4" in done.rules
     assert hub.unchanged
     hub.fires(1)
-    assert "TIME-3" not in hub.receive(2, Revoke("d")).rules
+    assert "TIME-4" not in hub.receive(2, Revoke("d")).rules
 
 
 def test_the_provisioned_of_the_tests_are_what_they_claim() -> None:

@@ -14,6 +14,7 @@ from hubauth.core.inputs import Link
 from hubauth.core.messages import Answer, Frame, Major
 from hubauth.shell.engine import Engine
 from hubauth.shell.hub import Hub
+from hubauth.shell.peers import PARENT_WEIGHT
 from hubauth.shell.turn import Turns
 from hubauth.wire.framing import RawFrame
 from tests.shell.harness import config, run, running, until
@@ -157,6 +158,39 @@ def test_who_costs_little_goes_before_all_who_come_back_and_cost_much() -> None:
     scheduled(story)
 
 
+def test_what_hundreds_wait_for_is_not_starved_by_them() -> None:
+    def story(turns: Turns, clock: Clock, served: list[str]) -> list[list[str]]:
+        for number in range(300):
+            turns.enlist(Task(f"stranger-{number}", clock, 1000, 1.0, served))
+        parent = Task("parent", clock, 1000, 1.0, served)
+        parent.weight = PARENT_WEIGHT
+        turns.enlist(parent)
+        while parent.frames:
+            turns._take_turn()
+        return [list(served)]
+
+    (served,) = scheduled(story)
+    assert len(served) < 5000, "of what the hub did, at least a fifth was for the parent"
+
+
+def test_a_weight_saves_no_more_than_some_turns() -> None:
+    def story(turns: Turns, clock: Clock, served: list[str]) -> list[list[str]]:
+        turns.enlist(Task("quick", clock, 4000, 1.0, served))
+        take_turns(turns, served)
+        served.clear()
+        parent = Task("parent", clock, 10_000, 1.0, served)
+        parent.weight = PARENT_WEIGHT
+        turns.enlist(parent)
+        turns.enlist(Task("quick", clock, 1, 1.0, served))
+        turns.enlist(Task("busy", clock, 10_000, 1.0, served))
+        while served.count("busy") < 20:
+            turns._take_turn()
+        return [list(served)]
+
+    (served,) = scheduled(story)
+    assert served.index("busy") < 4 * 512
+
+
 def test_a_member_that_fails_keeps_nobody_from_being_served() -> None:
     class Broken(Task):
         def serve(self, until: float, most: int) -> int:  # noqa: ARG002
@@ -184,7 +218,7 @@ def test_everything_is_served_and_nobody_gets_ahead_by_more_than_a_slice(members
             turns._take_turn()
             waiting = [task.cost for task in tasks if task.frames]
             assert not waiting or max(waiting) - min(waiting) <= 1.0 + max(seconds for _, seconds in members) + 1e-6
-        return [served]
+        return [list(served)]
 
     (served,) = scheduled(story)
     assert sorted(served) == sorted(str(at) for at, (frames, _) in enumerate(members) for _ in range(frames))

@@ -53,7 +53,8 @@ durability = "fsync"          # fsync; os: survives a crash of the hub, not of t
 # unauthenticated_bytes = 67108864   # held for all connections without a session together
 # device_bytes = 268435456    # likewise for all devices
 # opaque_bytes_per_second = 4194304  # of one device in other sub-protocols, once per receiver; 0: no limit
-# pending = 256               # requests of one connection that may wait for another hub
+# pending = 256               # requests of one device that may wait for other hubs
+# hub_pending = 4096          # requests of one hub that may wait for the same other hub
 # request_seconds = 5.0       # how long another hub may take to answer
 
 # [per_address]               # what one address may do, hubs not counted; 0: no limit

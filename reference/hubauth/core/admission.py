@@ -14,7 +14,7 @@ from hubauth.core.messages import NO_GRANT, Action, Answer, GetPerms, Grant, Rea
 from hubauth.core.model import Entry, Pending, Purpose
 from hubauth.core.ordered import OrderedIds
 from hubauth.core.perms import decide_hub, known_grant, learn
-from hubauth.core.talk import ask, settle
+from hubauth.core.talk import ask, overdrawn, settle
 from hubauth.core.transition import Transition
 
 _OK, _ADMIT = Reason.OK, Purpose.ADMIT
@@ -40,7 +40,7 @@ def _asks_first(t: Transition, pending: Pending, entry: Entry, by_entry: bool) -
     link = pending.asker
     assert link is not None
     way = None if authority.is_here(t) else authority.way(t)
-    if way is None or way == link or len(t.waiting.get(link, ())) >= t.policy.pending_limit:
+    if way is None or way == link or overdrawn(t, link, way, pending.action):
         t.cite("AUTH-28")
         return False
     t.cite("AUTH-27")

@@ -58,6 +58,9 @@ def let_routes_follow(t: Transition, device_id: str) -> None:
     if t.policy.has_presence or not t.parent_present:
         return
     t.cite("AUTH-25")
+    if len(t.queues.get((None, PARENT), ())) >= t.policy.hub_pending_limit:
+        t.note("TIME-7", f"too much waits for the parent to ask it about {device_id}")
+        return
     about = Pending(Purpose.RELAY, Action.ASSIST_AUTHENTICATE, PARENT, device_id=device_id)
     ask(t, AssistAuthenticate(device_id), about)
 

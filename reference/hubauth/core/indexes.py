@@ -19,6 +19,7 @@ from hubauth.core.model import (
     entry_of,
     is_authority,
     online_group,
+    queues_of,
     subjects_of,
 )
 from hubauth.core.ordered import EMPTY, OrderedIds
@@ -55,6 +56,7 @@ def derive_index(policy: Policy, state: State) -> Index:
             if (group := online_group(policy, route.via, node_id)) is not None
         ),
         waiting=_grouped((asked.asker, msg_id) for msg_id, asked in pending if asked.asker is not None),
+        queues=_grouped((queue, msg_id) for msg_id, asked in pending for queue in queues_of(asked)),
         asking=_grouped((subject, msg_id) for msg_id, asked in pending for subject in subjects_of(asked)),
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}

@@ -45,6 +45,10 @@ class Action(Choice):
     HUB_FENCE = "hub_fence"
 
 
+ENTRANCE = (Action.REGISTER, Action.AUTHENTICATE)
+"""All that a peer without a session may ask for; answers that are for a device even when a hub asked."""
+
+
 class Reason(Choice):
     """Why something was answered the way it was. A dialect derives ``code`` and ``msg`` from it."""
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from immutables import Map
 
 from hubauth.core.inputs import PARENT, Link
-from hubauth.core.messages import Action, Ext, Frame, Grant, Revoke
+from hubauth.core.messages import ENTRANCE, Action, Ext, Frame, Grant, Revoke
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.values import frozen
@@ -193,6 +193,8 @@ class Index:
     """Online nodes by ``online_group``."""
     waiting: Map[Link, OrderedIds] = Map()
     """Pending requests by asker."""
+    queues: Map[tuple[Link | None, Link], OrderedIds] = Map()
+    """Pending requests by ``queues_of``."""
     asking: Map[Subject, OrderedIds] = Map()
     """Pending requests by what they are about."""
     dismissed: Map[tuple[Link | None, int], int] = Map()
@@ -310,3 +312,12 @@ def subjects_of(pending: Pending) -> tuple[Subject, ...]:
     if pending.purpose is Purpose.REVOKE:
         return ((pending.node_id, pending.device_id),)
     return ()
+
+
+def queues_of(pending: Pending) -> tuple[tuple[Link | None, Link], ...]:
+    """Where a pending request counts: its asker's for one neighbour, and everybody's (None) who wants to enter."""
+    if pending.asked is None:
+        return ()
+    entering = pending.action in ENTRANCE or (pending.purpose is Purpose.RELAY and pending.asker is None)
+    everybody = ((None, pending.asked),) if entering else ()
+    return everybody if pending.asker is None else ((pending.asker, pending.asked), *everybody)

@@ -91,7 +91,10 @@ class Policy:
     answer_mismatch: bool = True
     """Answer 4402 when a revoke names another credential or node; else keep silent."""
     pending_limit: int = 256
-    """Requests of one link that may wait for another hub."""
+    """Requests of one link that is no hub's that may wait for other hubs; also, of all that register or authenticate
+    together, for one and the same hub."""
+    hub_pending_limit: int = 4096
+    """Requests of one hub that may wait for one and the same other hub."""
     request_seconds: float = 5.0
     """How long another hub may take to answer."""
     revoke_memory_seconds: float = 30.0

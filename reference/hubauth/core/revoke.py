@@ -15,7 +15,7 @@ from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose, is_e
 from hubauth.core.outputs import NoteKind, Send, Tell
 from hubauth.core.perms import check_permission
 from hubauth.core.routing import lower_hop_limit
-from hubauth.core.talk import answer_to, peer_node, refuse, reply, settle, waiting_for
+from hubauth.core.talk import answer_to, is_busy, peer_node, refuse, reply, settle, waiting_for
 from hubauth.core.transition import Transition
 
 # Where a revoke comes from
@@ -54,8 +54,8 @@ def finish_revoke(t: Transition, received: Received, message: Revoke, allowed: b
     if not allowed or session is None:
         refuse(t, received, Reason.FORBIDDEN)
         return
-    if len(t.waiting.get(received.link, ())) >= t.policy.pending_limit:
-        refuse(t, received, Reason.BUSY, "TIME-3")
+    if is_busy(t, received.link):
+        refuse(t, received, Reason.BUSY, "TIME-4")
         return
     if received.frame.target not in (0, t.node_id) and _onward(t, received.frame, received.link) is None:
         refuse(t, received, Reason.UNREACHABLE, "REV-20")

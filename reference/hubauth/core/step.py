@@ -40,6 +40,7 @@ from hubauth.core.inputs import (
     TimerFired,
 )
 from hubauth.core.messages import (
+    ENTRANCE,
     SUB_PROTO,
     Action,
     Answer,
@@ -66,8 +67,7 @@ from hubauth.core.policy import Policy, Trust
 from hubauth.core.talk import handler_of, refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
 
-_ENTRANCE = (Action.REGISTER, Action.AUTHENTICATE)
-_DEVICES_ONLY = (*_ENTRANCE, Action.OFFLINE)
+_DEVICES_ONLY = (*ENTRANCE, Action.OFFLINE)
 _ASSISTS = (
     Action.ASSIST_REGISTER,
     Action.ASSIST_AUTHENTICATE,
@@ -127,7 +127,7 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
             refuse(t, received, Reason.FORBIDDEN, "FRAME-19")
             return False
         return action not in _EXTENSION or _may_extend(t, link)
-    if action in _ENTRANCE:
+    if action in ENTRANCE:
         t.cite("FRAME-10")
         return True
     if action in _EXTENSION and not _may_extend(t, link):

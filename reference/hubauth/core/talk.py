@@ -3,6 +3,7 @@
 from hubauth.core import owed
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
+    ENTRANCE,
     NO_GRANT,
     SUB_PROTO,
     Action,
@@ -19,10 +20,6 @@ from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import Send
 from hubauth.core.policy import Dialect
 from hubauth.core.transition import Transition
-
-_DEVICE_FACING = (Action.REGISTER, Action.AUTHENTICATE)
-"""Answers that are for a device even when a hub authenticates with them."""
-
 
 _ABOUT_CREDENTIALS = (Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE, Action.ASSIST_QUERY_CREDENTIAL)
 """What makes a hub issue, verify or store a credential: what waits for it about that device goes first."""
@@ -44,7 +41,7 @@ def reply(t: Transition, link: Link, msg_id: int, trace_id: int, answer: Answer,
         owed.send_first(t, link, answer.device_id)
     t.cite("FRAME-12", "FRAME-13", "FRAME-14")
     major = _OK_RESP if answer.reason is _OK else _ERR_RESP
-    target = 0 if answer.action in _DEVICE_FACING else peer_node(t, link)
+    target = 0 if answer.action in ENTRANCE else peer_node(t, link)
     t.emit(Send(link, Frame(answer, major, msg_id, source or t.node_id, target, SUB_PROTO, trace_id)))
 
 
@@ -91,14 +88,33 @@ def send_request(t: Transition, link: Link, body: Request, trace_id: int = 0) ->
 def ask(t: Transition, body: Request, pending: Pending) -> None:
     """Ask ``pending.asked`` and remember for whom; if too much is waiting for that asker already, refuse."""
     assert pending.asked is not None
-    if pending.asker is not None and len(t.waiting.get(pending.asker, ())) >= t.policy.pending_limit:
-        t.cite("TIME-3")
+    rule = overdrawn(t, pending.asker, pending.asked, pending.action)
+    if rule:
+        t.cite(rule)
         settle(t, pending, Reason.BUSY)
         return
     if t.owed and body.action in _ABOUT_CREDENTIALS:
         owed.send_first(t, pending.asked, pending.device_id)
     msg_id = send_request(t, pending.asked, body, pending.trace_id)
     t.put_pending(msg_id, pending)
+
+
+def overdrawn(t: Transition, asker: Link | None, asked: Link, action: Action) -> str:
+    """The rule by which an asker has to wait until something of its own is answered; empty if it need not."""
+    if asker is None:
+        return ""
+    session = t.links.get(asker)
+    if asker == PARENT or (session is not None and session.is_hub):
+        return "TIME-5" if len(t.queues.get((asker, asked), ())) >= t.policy.hub_pending_limit else ""
+    if is_busy(t, asker):
+        return "TIME-4"
+    crowded = action in ENTRANCE and len(t.queues.get((None, asked), ())) >= t.policy.pending_limit
+    return "TIME-6" if crowded and asker in t.waiting else ""
+
+
+def is_busy(t: Transition, asker: Link) -> bool:
+    """Whether as much waits for a link that is no hub's as may."""
+    return len(t.waiting.get(asker, ())) >= t.policy.pending_limit
 
 
 def waiting_for(
@@ -140,7 +156,7 @@ def settle(
     device_id, subject = getattr(about, "device_id", ""), getattr(about, "node_id", 0)
     answer = Answer(pending.action, reason, device_id, node_id or subject, credential, grant, 0, (), ext)
     session = t.links[pending.asker]
-    if source and session is not None and session.is_hub and pending.action in _DEVICE_FACING:
+    if source and session is not None and session.is_hub and pending.action in ENTRANCE:
         source = 0  # the answer to a hub's own admission is where it learns who its parent is
     if source:
         t.cite("FRAME-24")

@@ -31,6 +31,7 @@ from hubauth.core.model import (
     Subject,
     bound_node,
     online_group,
+    queues_of,
     subjects_of,
 )
 from hubauth.core.ordered import EMPTY, OrderedIds
@@ -96,6 +97,7 @@ class Transition:
     node_of_device: Map[str, int]
     online_via: Map[int, OrderedIds]
     waiting: Map[Link, OrderedIds]
+    queues: Map[tuple[Link | None, Link], OrderedIds]
     asking: Map[Subject, OrderedIds]
     dismissed: Map[tuple[Link | None, int], int]
     roster: OrderedIds
@@ -139,6 +141,7 @@ class Transition:
         self.node_of_device = index.node_of_device
         self.online_via = index.online_via
         self.waiting = index.waiting
+        self.queues = index.queues
         self.asking = index.asking
         self.dismissed = index.dismissed
         self.roster = index.roster
@@ -373,6 +376,8 @@ class Transition:
         self._put("pending", msg_id, pending)
         if pending.asker is not None:
             self.waiting = _enlist(self.waiting, pending.asker, msg_id)
+        for queue in queues_of(pending):
+            self.queues = _enlist(self.queues, queue, msg_id)
         for subject in subjects_of(pending):
             self.asking = _enlist(self.asking, subject, msg_id)
         if pending.purpose is Purpose.DISMISS:
@@ -391,6 +396,8 @@ class Transition:
         pending: Pending = self._delete("pending", msg_id)
         if pending.asker is not None:
             self.waiting = _strike(self.waiting, pending.asker, msg_id)
+        for queue in queues_of(pending):
+            self.queues = _strike(self.queues, queue, msg_id)
         for subject in subjects_of(pending):
             self.asking = _strike(self.asking, subject, msg_id)
         if pending.purpose is Purpose.DISMISS:

@@ -188,6 +188,7 @@ def _policy(file: File) -> Policy:
         has_parent=file.parent is not None,
         provisioned=_provisioned(file),
         pending_limit=limits.pending,
+        hub_pending_limit=limits.hub_pending,
         request_seconds=limits.request_seconds,
         revoke_memory_seconds=limits.revoke_memory_seconds,
         announce_batch=limits.announce_batch,

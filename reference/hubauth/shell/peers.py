@@ -10,6 +10,9 @@ from hubauth.shell.connection import Connection
 from hubauth.shell.observe import say
 from hubauth.wire.header import Version
 
+PARENT_WEIGHT = 128.0
+"""The parent's share of the hub's time: hundreds of connections, each with its own share, wait for what it sends."""
+
 
 class ChildConnection(Connection):
     """A device or child hub that has connected."""
@@ -91,3 +94,7 @@ class ParentConnection(Connection):
     @property
     def standing(self) -> Standing:
         return Standing.HUB
+
+    @property
+    def weight(self) -> float:
+        return PARENT_WEIGHT

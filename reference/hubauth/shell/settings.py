@@ -101,6 +101,10 @@ class LimitsTable(Table, frozen=True):
     opaque_bytes_per_second: Count = 4 * 1024 * 1024
     """What one device may send in other sub-protocols, counted once for every receiver; 0: as much as it likes."""
     pending: Positive = 256
+    """Requests of one device or unknown peer that may wait for other hubs. All that register or authenticate have no
+    more than that together for the same hub; beyond, one each."""
+    hub_pending: Positive = 4096
+    """Requests of one hub that may wait for the same other hub."""
     request_seconds: Seconds = 5.0
     revoke_memory_seconds: Seconds = 30.0
     announce_batch: Positive = 256

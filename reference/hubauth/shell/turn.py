@@ -5,7 +5,7 @@ time, until the turn's milliseconds or bytes are spent; the rest goes on in the 
 looked at everybody's sockets again. First comes whoever has cost the hub least. So a peer that asks for little is
 served at once, however much others ask for. Who is likely to cost more than is left of the turn waits until the
 answers of those before it have left. Nobody who waits is passed over for good: who comes back has saved at most two
-turns, times its weight.
+turns, times its weight, and few if that is large.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from hubauth.shell.observe import say
 
 _SLICES = 4
 """A turn is worth so many slices: the last slice may overrun it by a part, not by a whole turn."""
-_SAVED = 2
+_SAVED, _MOST_SAVED = 2, 512
 """Turns that a member can save. Times its weight that is more than a frame costs: else all who come back would be
-counted alike, whatever they cost."""
+counted alike, whatever they cost. But nobody is served for more turns than the second number says because of that."""
 _SECONDS_PER_BYTE = 1e-9
 """What a byte costs that is written later, when nobody measures it."""
 _OVERLOAD_PAUSE = 0.005
@@ -79,7 +79,8 @@ class Turns:
         """Serve a member soon; once, however often it is enlisted before."""
         if not member.enlisted:
             member.enlisted = True
-            member.cost = max(member.cost, self.floor - self._seconds * _SAVED * member.weight)
+            saved = self._seconds * min(_SAVED * member.weight, _MOST_SAVED / member.weight)
+            member.cost = max(member.cost, self.floor - saved)
             self._push(member)
             if not self._scheduled:
                 self._scheduled = True

@@ -21,6 +21,7 @@ from hubauth.core.messages import (
 _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-16", "TIME-1", "TRUST-6", "AUTH-26")
 """Cited by most steps; the last resort."""
 
+_LIMITS = ("TIME-4", "TIME-5", "TIME-6")
 _SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-16", "AUTH-15")
 _OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
 _ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
@@ -33,19 +34,19 @@ _ANSWERS: dict[Action | None, tuple[str, ...]] = {
         "AUTHY-5",
         "AUTHY-6",
         "REG-14",
-        "TIME-3",
+        *_LIMITS,
         "REG-6",
         "REG-13",
         "REG-21",
     ),
-    Action.ASSIST_REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", "TIME-3", "REG-7", "REG-8"),
+    Action.ASSIST_REGISTER: ("REG-12", "REG-11", "REG-3", "AUTHY-5", "AUTHY-6", *_LIMITS, "REG-7", "REG-8"),
     Action.AUTHENTICATE: (
-        *("REV-11", "AUTH-3", "AUTH-2", "AUTH-4", "AUTH-10", "AUTH-9", "AUTH-14", "AUTH-19", "TIME-3"),
+        *("REV-11", "AUTH-3", "AUTH-2", "AUTH-4", "AUTH-10", "AUTH-9", "AUTH-14", "AUTH-19", *_LIMITS),
         *("AUTH-12", "AUTH-1", "AUTH-15"),
     ),
     Action.ASSIST_AUTHENTICATE: _SEARCH,
     Action.ASSIST_QUERY_CREDENTIAL: _SEARCH,
-    Action.REVOKE: ("REV-1", "REV-20", "TIME-3", "REV-9", "REV-10", "REV-8", "REV-5", "REV-18", "REV-17"),
+    Action.REVOKE: ("REV-1", "REV-20", "TIME-4", "REV-9", "REV-10", "REV-8", "REV-5", "REV-18", "REV-17"),
     Action.OFFLINE: _OFFLINE,
     Action.ASSIST_OFFLINE: _OFFLINE,
 }

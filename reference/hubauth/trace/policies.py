@@ -47,6 +47,7 @@ class PolicyForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     answer_offline: bool = True
     answer_mismatch: bool = True
     pending_limit: Positive = 256
+    hub_pending_limit: Positive = 4096
     request_seconds: float = 5.0
     revoke_memory_seconds: float = 30.0
     announce_batch: Positive = 256

@@ -102,6 +102,7 @@ class LimitsTable(Table, frozen=True):
     payload: int = 64 * 1024
     opaque_payload: int = 1024 * 1024
     pending: int = 256
+    hub_pending: int = 4096
     revoke_batch: Annotated[int, Meta(ge=1)] = 256
     request_seconds: Seconds = 5.0
 
@@ -192,6 +193,7 @@ class Profile(Table, frozen=True):
             answer_offline=choices.answer_offline,
             answer_mismatch=choices.answer_mismatch,
             pending_limit=self.limits.pending,
+            hub_pending_limit=self.limits.hub_pending,
             revoke_batch=self.limits.revoke_batch,
             request_seconds=self.limits.request_seconds,
         )

@@ -180,7 +180,7 @@ def every_question_has_its_time(world: World) -> None:
     world.elapse()
 
 
-@case("TIME-3", needs=("register", "parent"), depends_on=("REG-5",))
+@case("TIME-4", needs=("register", "parent"), depends_on=("REG-5",))
 def bounds_who_waits(world: World) -> None:
     """Of more waiting requests of one connection than the limit, those beyond are answered 4500."""
     device = world.device()
@@ -189,7 +189,7 @@ def bounds_who_waits(world: World) -> None:
     device.transmit(b"".join(device.frame(codec.encode(Register(name))) for name in names))
 
 
-@case("CODE-6", needs=("register", "parent"), depends_on=("TIME-3",))
+@case("CODE-6", needs=("register", "parent"), depends_on=("TIME-4",))
 def code_of_busy(world: World) -> None:
     """Too many waiting requests are 4500."""
     bounds_who_waits(world)
