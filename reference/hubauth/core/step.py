@@ -108,7 +108,7 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         if action in _DEVICES_ONLY:
             refuse(t, received, Reason.FORBIDDEN, "FRAME-19")
             return False
-        return True
+        return source != 0 or _means_the_hub(t, link, action)
     if action in _ENTRANCE:
         t.cite("FRAME-10")
         return True
@@ -121,8 +121,8 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         else:
             refuse(t, received, Reason.FORBIDDEN, "FRAME-23")
         return False
-    exempt = action is Action.REVOKE and session.is_hub
-    if not exempt and not _may_speak_for(t, link, session, source):
+    exempt = action is Action.REVOKE and session.is_hub and source != 0
+    if not exempt and not _may_speak_for(t, link, session, source, action):
         return False
     if action in _ASSISTS and not session.is_hub:
         refuse(t, received, Reason.FORBIDDEN, "TRUST-3")
@@ -130,14 +130,25 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
     return True
 
 
-def _may_speak_for(t: Transition, link: Link, session: Session, source: int) -> bool:
+def _may_speak_for(t: Transition, link: Link, session: Session, source: int, action: Action | None) -> bool:
     """Whether a frame on a link with this session may claim this source; if not, it has been dropped here."""
-    if source == 0 and not session.is_hub:
+    if source == 0 and session.is_hub:
+        return _means_the_hub(t, link, action)
+    if source == 0:
         t.cite("FRAME-21")
         return True
     if routing.reachable_through(t, link, source):
         return True
     t.note("FRAME-22", f"node {source} is not reachable through this link", link)
+    return False
+
+
+def _means_the_hub(t: Transition, link: Link, action: Action | None) -> bool:
+    """Whether a frame without a source is the hub's own, or may be a stranger's and has been dropped here."""
+    if action is None or action in _ASSISTS:
+        t.cite("FRAME-27")
+        return True
+    t.note("FRAME-27", f"{action.value} of a hub that names no source", link)
     return False
 
 
@@ -184,11 +195,12 @@ _ANSWERED_BY = {
 
 def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
     """Find what was asked and let its flow go on."""
+    session, source = t.links[received.link], received.frame.source
     if answer.action is Action.REVOKE:
-        revoke.on_revoke_answer(t, received, answer)
+        if session is None or not session.is_hub or source or _means_the_hub(t, received.link, Action.REVOKE):
+            revoke.on_revoke_answer(t, received, answer)
         return
-    session = t.links[received.link]
-    if session is not None and not _may_speak_for(t, received.link, session, received.frame.source):
+    if session is not None and not _may_speak_for(t, received.link, session, source, answer.action):
         return
     pending = t.pending.get(received.frame.msg_id)
     t.cite("FRAME-16")
