@@ -10,7 +10,7 @@ from hubauth.core.transition import STATE_FIELDS, Step
 from tests.core.harness import Hub, issued, mid, root, with_hubs
 
 ENDING = {"next_msg_id", "parent_present", "parent_node", "perms_epoch", "announcing", "announce_timer"}
-ENDING |= {"links", "perms", "pending"}
+ENDING |= {"links", "plain", "perms", "pending"}
 
 
 def lasting(done: Step) -> list[tuple[str, Any]]:

@@ -14,7 +14,19 @@ peer may send.
 from collections.abc import Callable
 from typing import Any
 
-from hubauth.core import authenticate, authority, links, offline, owed, perms, presence, register, revoke, routing
+from hubauth.core import (
+    authenticate,
+    authority,
+    links,
+    offline,
+    owed,
+    perms,
+    plain,
+    presence,
+    register,
+    revoke,
+    routing,
+)
 from hubauth.core.inputs import (
     PARENT,
     Input,
@@ -67,8 +79,8 @@ def step(policy: Policy, state: State, happened: Input) -> Step:
     match happened:
         case Received():
             _on_frame(t, happened)
-        case LinkUp(link):
-            links.on_link_up(t, link)
+        case LinkUp():
+            links.on_link_up(t, happened)
         case LinkDown(link):
             links.on_link_down(t, link)
         case TimerFired():
@@ -113,7 +125,7 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         t.cite("FRAME-10")
         return True
     if t.links[link] is None and not isinstance(body, Malformed):
-        _trust_openly(t, received, action)
+        _trust(t, received, action)
     session = t.links[link]
     if session is None:
         if action is Action.OFFLINE:
@@ -152,17 +164,18 @@ def _means_the_hub(t: Transition, link: Link, action: Action | None) -> bool:
     return False
 
 
-def _trust_openly(t: Transition, received: Received, action: Action) -> None:
-    """For laboratories: believe an unknown link that it is the hub it says it is."""
+def _trust(t: Transition, received: Received, action: Action) -> None:
+    """Believe an unknown link that it is the hub it says it is: by where it comes from or, in laboratories, anyhow."""
     node_id = received.frame.source
-    if t.policy.trust is not Trust.OPEN or action not in _ASSISTS or node_id in (0, t.node_id):
+    if action not in _ASSISTS or node_id in (0, t.node_id):
         return
-    route, binding = t.directory.get(node_id), t.policy.provisioned_by_node.get(node_id)
-    live = node_id in t.link_of_node or (route is not None and route.online)
-    if live or authority.has_given_out(t, node_id):
+    if plain.may_be(t, received.link, node_id):
+        t.cite("TRUST-9")
+    elif t.policy.trust is Trust.OPEN and not plain.is_live(t, node_id) and not authority.has_given_out(t, node_id):
+        t.cite("TRUST-5")
+    else:
         return
-    t.cite("TRUST-5")
-    known = binding or route
+    known = t.policy.provisioned_by_node.get(node_id) or t.directory.get(node_id)
     device_id = known.device_id if known is not None else f"hub:{node_id}"
     presence.bind(t, received.link, device_id, node_id, is_hub=True)
     owed.welcome(t, node_id)
