@@ -206,10 +206,9 @@ class PlainHub:
         node, credential = self.whitelist.get(asked.device_id, (0, ""))
         agrees = asked.node_id in (0, node) and asked.credential in ("", credential)
         self._revokes[asked.device_id] = asked
-        if node and agrees:
+        if node and agrees:  # the credential goes, nothing is said of the index: 000:51
             del self.whitelist[asked.device_id]
-            self.index.pop(node, None)
-        if node:  # 000:11, 000:51
+        if node:  # 000:11
             self._answer(asked, 1 if agrees else 4402, device_id=asked.device_id, node_id=node)
         for link in sorted({*self.hubs, *([PARENT] if self.parent_present else [])} - {asked.link}):
             self._request(link, "revoke", asked.data)

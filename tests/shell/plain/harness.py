@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from tests.shell.process import HubProcess, hub_process
 from tests.toml import to_toml
 
 PROGRAM = Path(__file__).with_name("hub.py")
-PATIENCE = 60.0
+PATIENCE = float(os.environ.get("HUBAUTH_PLAIN_PATIENCE", "60"))
+"""Seconds after which what has not become true never will."""
 REQUEST_SECONDS = 20.0
 """How long our hub waits for a plain one. No test waits for it; only what is wrong ends by it."""
 OURS, PLAIN = 1, 10
@@ -122,6 +125,8 @@ class Device:
         while (frame := unpack(self._data)) is None:
             try:
                 data = await asyncio.wait_for(self._reader.read(65536), PATIENCE)
+            except TimeoutError:
+                raise AssertionError(f"{self.name} hears nothing") from None
             except OSError:
                 data = b""
             if not data:
@@ -222,6 +227,11 @@ class OurHub:
         self.gate.cut()
         await self._life.aclose()
 
+    async def close(self) -> None:
+        """End for good."""
+        await self._life.aclose()
+        await self.gate.close()
+
     async def call(self, request: AnyRequest) -> list[AnyReply]:
         """What an operator is told."""
         return await asyncio.to_thread(lambda: list(call(self._data, request)))
@@ -260,7 +270,8 @@ class Pair:
 
     def __init__(self, stack: AsyncExitStack, dialect: str, ours: OurHub, plain: PlainProcess, above: bool) -> None:
         self._stack, self.dialect, self.ours, self.plain = stack, dialect, ours, plain
-        self._above = above
+        self._above, self._numbers = above, count()
+        self.upper, self.lower = ("ours", "plain") if above else ("plain", "ours")
 
     async def device(self, name: str, where: str, like: Device | None = None) -> Device:
         """A device that is connected, and may know what another connection of it was given."""
@@ -292,21 +303,42 @@ class Pair:
             for node in (await self.plain.tell("status"))["hubs"]:
                 await self.plain.tell(f"drop {node}")
 
+    async def lose(self, what: str) -> None:
+        """From now on lose what goes ``up`` or ``down`` between the hubs, or ``nothing``."""
+        words = {"up": "out", "down": "in"} if self._above else {"up": "in", "down": "out"}
+        await self.plain.tell(f"lose {words.get(what, what)}")
+
+    async def lost(self) -> None:
+        """Wait until something is lost, end the connection, and lose nothing any more."""
+        await self.plain.until(lambda now: now["lost"], "something is lost")
+        await self.drop()
+        await self.plain.tell("lose nothing")
+
+    async def revoke(self, where: str, name: str, node_id: int = 0, credential: str = "") -> None:
+        """The operator of a hub revokes."""
+        if where == "ours":
+            await self.ours.revoke(name, node_id, credential)
+        else:
+            await self.plain.tell(f"revoke {name} {node_id} {credential}")
+
     async def join(self) -> None:
         """Let the hubs meet again, and wait until they have."""
         if self._above:
             await self.plain.tell("connect")
             await self.plain.until(lambda now: now["parent_present"], "the plain child has its parent")
-            await self.introduce()
+            await self.settle()
         else:
             await self.ours.present(parent=True)
 
-    async def introduce(self) -> None:
-        """Make a plain child say its first assist_*: before, a hub that names itself by SourceID is nobody."""
-        asking = await self.device("introduction", "plain")
-        answer = await asking.register()
-        assert answer["code"] == 1, f"the plain child is not trusted: {answer}"
-        asking.close()
+    async def settle(self) -> None:
+        """Wait until each hub has handled what the other one has sent so far: a registration goes up and comes back.
+
+        It also makes a plain child say an assist_*: before the first, a hub that names itself by SourceID is nobody.
+        """
+        device = await self.device(f"settling-{next(self._numbers)}", self.lower)
+        answer = await device.register()
+        assert answer["code"] == 1, f"nothing passes between the hubs: {answer}"
+        device.close()
 
 
 @asynccontextmanager
@@ -317,15 +349,14 @@ async def ours_above(
     async with AsyncExitStack() as stack:
         (directory / "hub.toml").write_text(configuration(dialect, None, (PLAIN,), **tables))
         ours = OurHub(directory)
+        stack.push_async_callback(ours.close)
         await ours.gate.open()
-        stack.push_async_callback(ours.gate.close)
         await ours.start()
-        stack.push_async_callback(ours._life.aclose)
         names = ("--dialect", dialect, "--msg-id", msg_id, "--node-id", str(PLAIN), "--parent", str(ours.gate.address))
         child = await stack.enter_async_context(plain_process(*names, *options))
         pair = Pair(stack, dialect, ours, child, above=True)
         await child.until(lambda now: now["parent_present"], "the plain child has its parent")
-        await pair.introduce()
+        await pair.settle()
         yield pair
 
 
@@ -339,8 +370,8 @@ async def ours_below(
         root = await stack.enter_async_context(plain_process(*names, *options))
         (directory / "hub.toml").write_text(configuration(dialect, root.address, (), **tables))
         ours = OurHub(directory)
+        stack.push_async_callback(ours.close)
         await ours.start()
-        stack.push_async_callback(ours._life.aclose)
         pair = Pair(stack, dialect, ours, root, above=False)
         await ours.present(parent=True)
         yield pair

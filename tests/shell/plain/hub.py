@@ -157,7 +157,7 @@ class Hub:
         elif command == "number":
             self.machine.number = int(words[0])
         elif command == "lose":
-            self._loses = words[0]
+            self._loses, self._lost = words[0], 0
         elif command == "drop":
             self._drop(words[0])
         elif command == "connect":
