@@ -194,7 +194,7 @@ def configuration(dialect: str, parent: Address | None, children: tuple[int, ...
     trust = trusted(children)
     identity: dict[str, Any] = {"device_id": "ours", "dialect": dialect, "first_node_id": 100}
     all_tables: dict[str, Any] = {
-        "hub": {**identity, **trust.pop("hub", {}), **tables.pop("hub", {})},
+        "hub": {**identity, **trust.pop("hub", {})},
         "limits": {"request_seconds": REQUEST_SECONDS, "unauthenticated_seconds": 0},
         "per_address": {"exempt": ["127.0.0.1"]},
         "storage": {"durability": "os"},
@@ -203,7 +203,9 @@ def configuration(dialect: str, parent: Address | None, children: tuple[int, ...
     if parent is not None:
         all_tables["parent"] = {"address": str(parent), "retry_first": 0.05, "retry_most": 0.2}
         del all_tables["auth"]
-    return to_toml({**all_tables, **trust, **tables})
+    for name, table in tables.items():
+        all_tables[name] = {**all_tables.get(name, {}), **table}
+    return to_toml({**all_tables, **trust})
 
 
 class OurHub:
@@ -299,6 +301,7 @@ class Pair:
         """End the connection between the hubs; a plain child stays away until ``join``."""
         if self._above:
             await self.plain.tell("drop parent")
+            await self.ours.away()
         else:
             for node in (await self.plain.tell("status"))["hubs"]:
                 await self.plain.tell(f"drop {node}")
@@ -328,6 +331,8 @@ class Pair:
             await self.plain.until(lambda now: now["parent_present"], "the plain child has its parent")
             await self.settle()
         else:
+            # Who is back has noticed that it was gone.
+            await self.plain.until(lambda now: now["hubs"], "our hub is back")
             await self.ours.present(parent=True)
 
     async def settle(self) -> None:
