@@ -41,6 +41,7 @@ class PolicyForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     reregister: Reregister = Reregister.OPEN
     trust: Trust = Trust.LINKS
     plain_hubs: tuple[NodeId, ...] = ()
+    extension: bool = True
     revoke_on_reregister: bool = True
     close_superseded: bool = True
     close_on_revoke: bool = True
