@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from hubauth.trace.events import Opening, OperatorCommand
+from hubauth.trace.events import Opening, OperatorCommand, Origin
 from hubauth.trace.jsonl import CheckpointLine, Line
 from hubauth.trace.policies import PolicyForm
 
@@ -14,6 +14,7 @@ _FILES: dict[str, tuple[type, str]] = {
     "trace-checkpoint": (CheckpointLine, "One row of the table of checkpoints"),
     "trace-start": (Opening, "The payload of a start row"),
     "trace-operator": (OperatorCommand, "The payload of an operator row"),
+    "trace-link": (Origin, "The payload of a link_up row where a plain hub may be at the other end"),
     "trace-policy": (PolicyForm, "A policy: the payload of a policy row, and part of a start row"),
 }
 

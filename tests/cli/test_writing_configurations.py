@@ -1,5 +1,6 @@
 """What ``hub init`` and ``provision`` write is read again as it was meant, or not written."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -50,3 +51,17 @@ def test_provision_keeps_its_comments_on_one_line(capsys: pytest.CaptureFixture[
 def test_provision_prints_nothing_wrong(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["provision", "hub-2", "2", *arguments]) == 2
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("origin", [("--plain-address", "10.0.0.0/24"), ("--plain-certificate", f"sha256:{64 * 'a'}")])
+def test_provision_writes_where_a_plain_hub_connects_from(
+    origin: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["provision", "warehouse", "12", *origin]) == 0
+    tables = tomllib.loads(capsys.readouterr().out)
+    assert tables == {
+        "plain_hub": [{"node_id": 12, origin[0].removeprefix("--plain-"): origin[1]}],
+        "provisioned": [{"device_id": "warehouse", "node_id": 12}],
+    }
+    assert main(["provision", "warehouse", "12", *origin, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parent"] == tables["plain_hub"][0]

@@ -161,10 +161,10 @@ class Hub:
         return self.happens(TimerFired(timer))
 
     def receive(self, link: Link, body: Body, *, msg_id: int = ASK, fresh: str | None = None, **header: Any) -> Step:
-        """A frame arrives; its source is the node of the link unless said otherwise."""
+        """A frame arrives; its source is the node of the link (the parent's is 1) unless said otherwise."""
         self.inputs += 1
         session = self.state.links.get(link)
-        header.setdefault("source", session.node_id if session is not None else 0)
+        header.setdefault("source", session.node_id if session is not None else int(link == PARENT))
         header.setdefault("sub_proto", 6 if isinstance(body, bytes) else SUB_PROTO)
         frame = Frame(body, msg_id=msg_id, **header)
         return self.happens(Received(link, frame, issued(self.inputs) if fresh is None else fresh))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from hubauth.core.inputs import LinkUp
 from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.oracle.compare import Model
@@ -21,7 +22,9 @@ from hubauth.oracle.forms import (
     SendForm,
     TimerForm,
     Unsayable,
+    input_form,
     policy_form,
+    read_input,
 )
 from hubauth.oracle.vectors import Case, StepForm, begin
 from hubauth.oracle.vectors_files import load_cases
@@ -204,3 +207,12 @@ def test_a_state_that_no_hub_is_in_is_refused() -> None:
     assert Model(policy, state=state).digest == model.digest
     with pytest.raises(Unsayable, match="no hub is in such a state"):
         Model(policy, state=State(node_id=1, links=state.links))
+
+
+def test_where_a_plain_hub_connects_from_is_part_of_a_link() -> None:
+    known = LinkUpForm(link=1, hubs=(12,), peer="10.0.0.5")
+    happened = read_input(known, Dialect.AUTH)
+    assert happened == LinkUp(1, (12,), "10.0.0.5") and input_form(happened) == known
+    model = Model(Policy(plain_hubs=(12,)))
+    model.take(known)
+    assert model.state.plain[1].hubs == (12,)

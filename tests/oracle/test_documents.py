@@ -13,7 +13,7 @@ from msgspec import UnsetType
 from hubauth.cli import main
 from hubauth.core.canonical import TABLES
 from hubauth.core.messages import Frame, Grant
-from hubauth.core.model import Entry, Neighbour, Owed, Pending, Registration, Route, Session
+from hubauth.core.model import Entry, Neighbour, Owed, Pending, Plain, Registration, Route, Session
 from hubauth.core.transition import SCALARS
 from hubauth.oracle.forms import InputForm, OutputForm
 from hubauth.oracle.process import Request
@@ -56,6 +56,7 @@ def test_the_tables_of_a_state_are_as_described() -> None:
     assert re.findall(r"`([a-z_]+)`", described["hub"]) == list(SCALARS)
     values = {
         "links": Session,
+        "plain": Plain,
         "registry": Registration,
         "whitelist": Entry,
         "directory": Route,

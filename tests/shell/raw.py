@@ -1,6 +1,7 @@
 """A peer that sends bytes of its own making and looks at what comes back."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -54,8 +55,10 @@ class Peer:
 
 
 @asynccontextmanager
-async def peer(address: Address, version: Version = Version.V1, limit: int = 2**16) -> AsyncIterator[Peer]:
-    reader, writer = await asyncio.open_connection(address.host, address.port, limit=limit)
+async def peer(
+    address: Address, version: Version = Version.V1, limit: int = 2**16, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Peer]:
+    reader, writer = await asyncio.open_connection(address.host, address.port, limit=limit, ssl=tls)
     try:
         yield Peer(reader, writer, version)
     finally:

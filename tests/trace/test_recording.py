@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
-from hubauth.core.messages import ListRoles, PermsInvalidate, Revoke
+from hubauth.core.messages import AssistRegister, Frame, ListRoles, PermsInvalidate, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.shell.client import DeviceClient, Options
 from hubauth.shell.configuration import ConfigurationError, HubConfig
@@ -34,7 +34,7 @@ from tests.shell.harness import (
     until,
     verified,
 )
-from tests.shell.raw import peer, register
+from tests.shell.raw import peer, register, written
 
 ADMIN_CREDENTIAL = "a" * 43
 
@@ -313,3 +313,17 @@ def test_rows_know_their_time_and_order(tmp_path: Path) -> None:
         rows: list[Event] = list(read_events(file))
         assert rows[0].kind is Kind.START and rows[-1].kind is Kind.END
         assert [row.time for row in rows] == sorted(row.time for row in rows)
+
+
+def test_where_a_plain_hub_connects_from_is_recorded(tmp_path: Path) -> None:
+    async def story() -> None:
+        known = config(plain_hub=[{"node_id": 12, "address": "127.0.0.1"}])
+        async with recorded(known, tmp_path / "t") as hub, peer(hub.address) as there:
+            await there.send(written(Frame(AssistRegister("device"), msg_id=1, source=12)))
+            await there.frames(1)
+
+    run(story())
+    [file] = events_files(tmp_path / "t")
+    [up] = [event for event in read_events(file) if event.kind is Kind.LINK_UP]
+    assert up.payload == b'{"hubs":[12],"peer":"127.0.0.1"}'
+    assert judge([tmp_path / "t"]).outcome is Outcome.CONFORMS

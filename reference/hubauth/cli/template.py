@@ -82,6 +82,11 @@ durability = "fsync"          # fsync; os: survives a crash of the hub, not of t
 # node_id = 2
 # credential = "..."
 # role = "hub"
+
+# Child hubs that never authenticate, known by where they connect from.
+# [[plain_hub]]
+# node_id = 12
+# address = "10.0.0.5"        # or a network; or certificate = "sha256:...", which needs tls.client_ca
 """
 
 PARENT = """\

@@ -22,7 +22,7 @@ from msgspec import convert
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.messages import Ext, Frame, Grant, Major, PermsInvalidate, Revoke
-from hubauth.core.model import Entry, Neighbour, Owed, Pending, Registration, Route, Session, State
+from hubauth.core.model import Entry, Neighbour, Owed, Pending, Plain, Registration, Route, Session, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
 
@@ -157,6 +157,7 @@ _HELD_AT, _EXT_AT = _names(Pending).index("held"), _names(Pending).index("ext")
 _OwedKey = tuple[int, tuple[str, str, int, str, int]]
 _KEYS: dict[str, Any] = {
     "links": int,
+    "plain": int,
     "directory": int,
     "perms": int,
     "pending": int,
@@ -165,6 +166,7 @@ _KEYS: dict[str, Any] = {
 }
 _VALUES: dict[str, type] = {
     "links": Session,
+    "plain": Plain,
     "registry": Registration,
     "whitelist": Entry,
     "directory": Route,

@@ -16,6 +16,10 @@ class LinkUp:
     """A connection is open. The link must not be up already."""
 
     link: Link
+    hubs: tuple[int, ...] = ()
+    """The hubs that never authenticate as which whoever has connected may name itself: the shell knows by ``peer``."""
+    peer: str = ""
+    """Where the connection comes from: the same text for the same address or certificate."""
 
 
 @frozen

@@ -2,21 +2,24 @@
 
 from attrs import evolve
 
-from hubauth.core import authority, extension, owed, perms, presence
-from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
+from hubauth.core import authority, extension, owed, perms, plain, presence
+from hubauth.core.inputs import PARENT, Link, LinkUp, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
-from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Purpose, Registration, entry_of, is_authority
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Plain, Purpose, Registration, entry_of, is_authority
 from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.talk import give_up
 from hubauth.core.transition import Transition
 
 
-def on_link_up(t: Transition, link: Link) -> None:
+def on_link_up(t: Transition, happened: LinkUp) -> None:
+    link = happened.link
     if link in t.links:
         t.note("FRAME-20", "this link is up already", link)
         return
     t.open_link(link)
+    if happened.hubs and link != PARENT:
+        t.put_plain(link, Plain(happened.hubs, happened.peer))
     if link == PARENT:
         _join(t)
     else:
@@ -161,6 +164,9 @@ def _conflict(t: Transition, old: Policy, new: Policy) -> str:
             return f"node {node_id} is bound to {other}"
         if nodes.get(device_id, node_id) != node_id or presence.contradicts_tables(t, device_id, node_id):
             return f"{device_id} and node {node_id} are not bound to each other"
+    for node_id in new.plain_hubs:
+        if node_id in devices and node_id not in new.provisioned_by_node:
+            return f"node {node_id} is bound to {devices[node_id]}"
     return ""
 
 
@@ -218,6 +224,11 @@ def _reconsider_hubs(t: Transition) -> None:
     """Links whose node became a hub, or is one no longer: it joins anew as what it is."""
     for link in sorted(t.links):
         session = t.links[link]
+        if session is not None and plain.is_named(t, link, session.node_id):
+            if session.node_id not in t.policy.plain_hubs:
+                t.cite("TRUST-9")
+                presence.close_link(t, link)
+            continue
         grant = perms.known_grant(t, session.node_id) if session is not None else None
         if session is None or grant is None or perms.is_hub_grant(grant) == session.is_hub:
             continue

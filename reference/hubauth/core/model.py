@@ -64,6 +64,16 @@ class Session:
     """A hub's: both ends speak the extension. Settled when the link is bound, and so until it drops."""
 
 
+@frozen
+class Plain:
+    """What is remembered of a link at whose other end is, or may be, a hub that speaks the documents alone."""
+
+    hubs: tuple[int, ...] = ()
+    """As which of them it may name itself."""
+    peer: str = ""
+    """Where it connects from."""
+
+
 class Purpose(Enum):
     """What a pending request is for: it decides what its answer does."""
 
@@ -236,6 +246,7 @@ class State:
 
     links: Map[Link, Session | None] = Map()
     """Every link that is up, and its session."""
+    plain: Map[Link, Plain] = Map()
     registry: Map[str, Registration] = Map()
     whitelist: Map[str, Entry] = Map()
     directory: Map[int, Route] = Map()

@@ -82,6 +82,8 @@ class Policy:
     assist: Assist = Assist.AUTH
     reregister: Reregister = Reregister.OPEN
     trust: Trust = Trust.LINKS
+    plain_hubs: tuple[int, ...] = ()
+    """Child hubs that never authenticate: known by where they connect from, they are who they say they are."""
     extension: bool = True
     """Speak the extension with hubs that do. A change holds for links that join later."""
     revoke_on_reregister: bool = True
@@ -149,7 +151,7 @@ class Policy:
     @cached_property
     def kept_nodes(self) -> frozenset[int]:
         """The node ids that the allocator never hands out, because configuration means somebody by them."""
-        bound = {binding.node_id for binding in self.provisioned} | {self.node_id, self.authority} - {0}
+        bound = {*self.provisioned_by_node, self.node_id, self.authority, *self.plain_hubs} - {0}
         special = {node_id for node_id in self.node_roles if self.resolve(node_id) != self.default_grant}
         return frozenset(bound | special)
 

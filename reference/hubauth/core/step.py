@@ -22,6 +22,7 @@ from hubauth.core import (
     offline,
     owed,
     perms,
+    plain,
     presence,
     register,
     revoke,
@@ -83,8 +84,8 @@ def step(policy: Policy, state: State, happened: Input) -> Step:
     match happened:
         case Received():
             _on_frame(t, happened)
-        case LinkUp(link):
-            links.on_link_up(t, link)
+        case LinkUp():
+            links.on_link_up(t, happened)
         case LinkDown(link):
             links.on_link_down(t, link)
         case TimerFired():
@@ -126,14 +127,16 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         if action in _DEVICES_ONLY:
             refuse(t, received, Reason.FORBIDDEN, "FRAME-19")
             return False
-        return action not in _EXTENSION or _may_extend(t, link)
+        if action in _EXTENSION and not _may_extend(t, link):
+            return False
+        return source != 0 or _means_the_hub(t, link, action)
     if action in ENTRANCE:
         t.cite("FRAME-10")
         return True
     if action in _EXTENSION and not _may_extend(t, link):
         return False
     if t.links[link] is None and not isinstance(body, Malformed):
-        _trust_openly(t, received, action)
+        _trust(t, received, action)
     session = t.links[link]
     if session is None:
         if action is Action.OFFLINE:
@@ -141,8 +144,8 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         else:
             refuse(t, received, Reason.FORBIDDEN, "FRAME-23")
         return False
-    exempt = action is Action.REVOKE and session.is_hub
-    if not exempt and not _may_speak_for(t, link, session, source):
+    exempt = action is Action.REVOKE and session.is_hub and source != 0
+    if not exempt and not _may_speak_for(t, link, session, source, action):
         return False
     if action in _ASSISTS and not session.is_hub:
         refuse(t, received, Reason.FORBIDDEN, "TRUST-3")
@@ -158,9 +161,11 @@ def _may_extend(t: Transition, link: Link) -> bool:
     return False
 
 
-def _may_speak_for(t: Transition, link: Link, session: Session, source: int) -> bool:
+def _may_speak_for(t: Transition, link: Link, session: Session, source: int, action: Action | None) -> bool:
     """Whether a frame on a link with this session may claim this source; if not, it has been dropped here."""
-    if source == 0 and not session.is_hub:
+    if source == 0 and session.is_hub:
+        return _means_the_hub(t, link, action)
+    if source == 0:
         t.cite("FRAME-21")
         return True
     if routing.reachable_through(t, link, source):
@@ -169,17 +174,27 @@ def _may_speak_for(t: Transition, link: Link, session: Session, source: int) -> 
     return False
 
 
-def _trust_openly(t: Transition, received: Received, action: Action) -> None:
-    """For laboratories: believe an unknown link that it is the hub it says it is."""
+def _means_the_hub(t: Transition, link: Link, action: Action | None) -> bool:
+    """Whether a frame without a source is the hub's own, or may be a stranger's and has been dropped here."""
+    if action is None or action in _ASSISTS:
+        t.cite("FRAME-27")
+        return True
+    t.note("FRAME-27", f"{action.value} of a hub that names no source", link)
+    return False
+
+
+def _trust(t: Transition, received: Received, action: Action) -> None:
+    """Believe an unknown link that it is the hub it says it is: by where it comes from or, in laboratories, anyhow."""
     node_id = received.frame.source
-    if t.policy.trust is not Trust.OPEN or action not in _ASSISTS or node_id in (0, t.node_id):
+    if action not in _ASSISTS or node_id in (0, t.node_id):
         return
-    route, binding = t.directory.get(node_id), t.policy.provisioned_by_node.get(node_id)
-    live = node_id in t.link_of_node or (route is not None and route.online)
-    if live or authority.has_given_out(t, node_id):
+    if plain.may_be(t, received.link, node_id):
+        t.cite("TRUST-9")
+    elif t.policy.trust is Trust.OPEN and not plain.is_live(t, node_id) and not authority.has_given_out(t, node_id):
+        t.cite("TRUST-5")
+    else:
         return
-    t.cite("TRUST-5")
-    known = binding or route
+    known = t.policy.provisioned_by_node.get(node_id) or t.directory.get(node_id)
     device_id = known.device_id if known is not None else f"hub:{node_id}"
     presence.bind(t, received.link, device_id, node_id, is_hub=True)
     owed.welcome(t, node_id)
@@ -216,11 +231,12 @@ _ANSWERED_BY = {
 
 def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
     """Find what was asked and let its flow go on."""
+    session, source = t.links[received.link], received.frame.source
     if answer.action is Action.REVOKE:
-        revoke.on_revoke_answer(t, received, answer)
+        if session is None or not session.is_hub or source or _means_the_hub(t, received.link, Action.REVOKE):
+            revoke.on_revoke_answer(t, received, answer)
         return
-    session = t.links[received.link]
-    if session is not None and not _may_speak_for(t, received.link, session, received.frame.source):
+    if session is not None and not _may_speak_for(t, received.link, session, source, answer.action):
         return
     pending = t.pending.get(received.frame.msg_id)
     t.cite("FRAME-16")

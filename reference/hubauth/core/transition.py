@@ -23,6 +23,7 @@ from hubauth.core.model import (
     Others,
     Owed,
     Pending,
+    Plain,
     Purpose,
     Registration,
     Route,
@@ -84,6 +85,7 @@ class Transition:
     announcing: tuple[int, int] | None
     announce_timer: int
     links: Map[Link, Session | None]
+    plain: Map[Link, Plain]
     registry: Map[str, Registration]
     whitelist: Map[str, Entry]
     directory: Map[int, Route]
@@ -127,6 +129,7 @@ class Transition:
         self.announcing = state.announcing
         self.announce_timer = state.announce_timer
         self.links = state.links
+        self.plain = state.plain
         self.registry = state.registry
         self.whitelist = state.whitelist
         self.directory = state.directory
@@ -272,6 +275,11 @@ class Transition:
         """The link must have no session."""
         self.links = self.links.delete(link)
         self.changes.append(("links", link, False, None))
+        if link in self.plain:
+            self._delete("plain", link)
+
+    def put_plain(self, link: Link, plain: Plain) -> None:
+        self._put("plain", link, plain)
 
     def set_session(self, link: Link, session: Session | None) -> None:
         old = self.links[link]

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from hubauth.core.canonical import digest_of
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke, PolicyChanged
+from hubauth.core.inputs import LinkUp, OperatorInvalidate, OperatorRevoke, PolicyChanged
 from hubauth.core.invariants import check_state
 from hubauth.core.model import State
 from hubauth.core.policy import Policy
@@ -33,7 +33,7 @@ from hubauth.oracle.forms import (
 from hubauth.oracle.vectors import StepForm, next_policy, step_form
 from hubauth.trace.aliases import bind_all
 from hubauth.trace.compare import Difference, find_difference, visible
-from hubauth.trace.events import Event, Kind, encode_command
+from hubauth.trace.events import Event, Kind, encode_command, encode_origin
 from hubauth.trace.policies import encode_policy
 from hubauth.trace.taking import Situation, take
 from hubauth.trace.verdicts import Outcome
@@ -109,7 +109,8 @@ class Model:
     def _row_of_input(self, form: InputForm) -> Event:
         match form:
             case LinkUpForm():
-                return Event("", "", 0, Kind.LINK_UP, link=form.link)
+                origin = encode_origin(LinkUp(form.link, form.hubs, form.peer))
+                return Event("", "", 0, Kind.LINK_UP, link=form.link, payload=origin)
             case LinkDownForm():
                 return Event("", "", 0, Kind.LINK_DOWN, link=form.link)
             case TimerForm():

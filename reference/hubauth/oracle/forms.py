@@ -148,7 +148,11 @@ def read_sent(form: FrameForm, dialect: Dialect) -> Frame:
 
 
 class LinkUpForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="link_up"):
+    """``hubs``: as which plain hubs the other end may name itself, by where it comes from, which is ``peer``."""
+
     link: LinkNumber
+    hubs: tuple[NodeId, ...] = ()
+    peer: str = ""
 
 
 class LinkDownForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="link_down"):
@@ -194,8 +198,8 @@ InputForm: TypeAlias = (
 def input_form(happened: Input, payload: bytes = b"") -> InputForm:
     """The form of an input; a frame's payload is given as the bytes that say it."""
     match happened:
-        case LinkUp(link):
-            return LinkUpForm(link=link)
+        case LinkUp(link, hubs, peer):
+            return LinkUpForm(link=link, hubs=hubs, peer=peer)
         case LinkDown(link):
             return LinkDownForm(link=link)
         case TimerFired(timer):
@@ -216,7 +220,7 @@ def read_input(form: InputForm, dialect: Dialect) -> Input:
     """The input that a form describes."""
     match form:
         case LinkUpForm():
-            return LinkUp(form.link)
+            return LinkUp(form.link, form.hubs, form.peer)
         case LinkDownForm():
             return LinkDown(form.link)
         case TimerForm():

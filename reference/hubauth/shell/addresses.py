@@ -1,5 +1,6 @@
 """``host:port`` as people write it; ``[::1]:7080`` for IPv6."""
 
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
 
@@ -29,3 +30,12 @@ def parse_address(text: str) -> Address:
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ValueError(f"not a port: {port!a}")
     return Address(host, int(port))
+
+
+def host_address(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that a socket names its peer by; None if that is no address."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -8,6 +8,7 @@ from hubauth.shell.allowance import Rate, Room
 from hubauth.shell.engine import Engine
 from hubauth.shell.neighbourhood import Neighbourhood
 from hubauth.shell.observe import Observer
+from hubauth.shell.origins import Origins
 from hubauth.shell.outlet import Outlet
 from hubauth.shell.settings import LimitsTable
 from hubauth.shell.turn import Turns
@@ -38,6 +39,7 @@ class Commons:
     turns: Turns
     outlet: Outlet
     neighbourhood: Neighbourhood
+    origins: Origins
     strangers: Room
     """Held by connections without a session."""
     devices: Room
@@ -46,12 +48,14 @@ class Commons:
     """What is read at once. Taken out before the next connection reads, so one is enough."""
 
     @classmethod
-    def of(cls, engine: Engine, limits: LimitsTable, observer: Observer, neighbourhood: Neighbourhood) -> "Commons":
+    def of(
+        cls, engine: Engine, limits: LimitsTable, observer: Observer, neighbourhood: Neighbourhood, origins: Origins
+    ) -> "Commons":
         turns = Turns(limits.turn_seconds, limits.turn_bytes, lambda: engine.overloaded, engine.end_turn)
         strangers = Room(limits.unauthenticated_bytes, _SPARED)
         devices = Room(limits.device_bytes, max(limits.payload, _SPARED))
         opaque = Rate(limits.opaque_bytes_per_second * _OPAQUE_BURST, _OPAQUE_BURST)
-        return cls(engine, limits, observer, turns, Outlet(), neighbourhood, strangers, devices, opaque)
+        return cls(engine, limits, observer, turns, Outlet(), neighbourhood, origins, strangers, devices, opaque)
 
     def room_of(self, standing: Standing) -> Room | None:
         """Where what a peer's connection holds is counted; None: nowhere."""

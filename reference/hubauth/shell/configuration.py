@@ -14,6 +14,7 @@ from hubauth.core.keys import read_keys
 from hubauth.core.messages import MAX_DEVICE_ID_BYTES
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.shell.addresses import Address, parse_address
+from hubauth.shell.origins import read_origin
 from hubauth.shell.settings import (
     File,
     LimitsTable,
@@ -21,6 +22,7 @@ from hubauth.shell.settings import (
     LogTable,
     ParentTable,
     PerAddressTable,
+    PlainHubTable,
     StorageTable,
     TlsTable,
 )
@@ -57,6 +59,7 @@ class HubConfig:
     tls: TlsTable | None
     metrics: Address | None
     log: LogTable
+    plain_hubs: tuple[PlainHubTable, ...]
 
 
 def load(path: Path, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> HubConfig:
@@ -96,6 +99,7 @@ def configure(tables: Mapping[str, Any]) -> HubConfig:
     _check_exempt(file)
     _check_storage(file)
     _check_tls(file)
+    _check_plain_hubs(file)
     return HubConfig(
         policy=_policy(file),
         listen=listen,
@@ -109,6 +113,7 @@ def configure(tables: Mapping[str, Any]) -> HubConfig:
         tls=file.tls,
         metrics=metrics,
         log=file.log,
+        plain_hubs=file.plain_hub,
     )
 
 
@@ -173,6 +178,23 @@ def _check_tls(file: File) -> None:
             raise ConfigurationError(key, f"no such file: {name}")
 
 
+def _check_plain_hubs(file: File) -> None:
+    for at, hub in enumerate(file.plain_hub):
+        key = f"plain_hub[{at}]"
+        if bool(hub.address) == bool(hub.certificate):
+            hint = "where the hub connects from: address or certificate"
+            raise ConfigurationError(key, "needs either address or certificate", hint)
+        try:
+            read_origin(hub.address, hub.certificate)
+        except ValueError as problem:
+            hint = "an address such as 10.0.0.5, a network such as 10.0.0.0/24, or sha256: and 64 hexadecimal digits"
+            raise ConfigurationError(
+                f"{key}.{'address' if hub.address else 'certificate'}", str(problem), hint
+            ) from None
+        if hub.certificate and (file.tls is None or not file.tls.client_ca):
+            raise ConfigurationError(f"{key}.certificate", "nobody is asked for a certificate without tls.client_ca")
+
+
 def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
@@ -187,6 +209,7 @@ def _policy(file: File) -> Policy:
         **chosen,
         has_parent=file.parent is not None,
         provisioned=_provisioned(file),
+        plain_hubs=tuple(sorted({hub.node_id for hub in file.plain_hub})),
         pending_limit=limits.pending,
         hub_pending_limit=limits.hub_pending,
         request_seconds=limits.request_seconds,
@@ -224,6 +247,8 @@ def _provisioned(file: File) -> tuple[Provisioned, ...]:
 
 
 def _check_identity(file: File, policy: Policy) -> None:
+    if policy.node_id in policy.plain_hubs:
+        raise ConfigurationError("plain_hub", f"node {policy.node_id} is this hub's own")
     if policy.node_id in policy.provisioned_by_node:
         raise ConfigurationError("hub.node_id", f"node {policy.node_id} is provisioned for a device")
     if len(policy.device_id.encode(errors="replace")) > MAX_DEVICE_ID_BYTES:

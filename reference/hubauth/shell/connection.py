@@ -14,6 +14,7 @@ from hubauth.core.inputs import Link, LinkDown, LinkUp
 from hubauth.core.messages import SUB_PROTO
 from hubauth.shell.allowance import Room
 from hubauth.shell.commons import Commons, Standing
+from hubauth.shell.origins import Origin
 from hubauth.shell.outlet import LONG
 from hubauth.shell.sockets import address_of, keep_alive
 from hubauth.wire.framing import FrameDecoder, Limits
@@ -63,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closing_since: float | None = None
         self.link: Link | None = None
         self.peer = self.connection = ""
+        self.origin = Origin()
         self.since = self.last_read = self._loop.time()
         self.unbound_since = self.since
         self._frame_since: float | None = None
@@ -259,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
     def become_link(self) -> None:
         """Tell the core that this connection exists."""
         self.link = self._engine.take_link(self)
-        self._engine.feed(LinkUp(self.link))
+        self._engine.feed(LinkUp(self.link, *self.origin))
 
     def _unlink(self) -> None:
         if self.link is not None:

@@ -23,6 +23,7 @@ from hubauth.shell.entropy import draw_journal
 from hubauth.shell.journal import Journal, Recovered
 from hubauth.shell.neighbourhood import Neighbourhood
 from hubauth.shell.observe import Observer, say
+from hubauth.shell.origins import Origins
 from hubauth.shell.parent import ParentLine
 from hubauth.shell.peers import ChildConnection
 from hubauth.shell.policies import encode_policy
@@ -61,6 +62,7 @@ class Hub:
         self._journal: Journal | None = None
         self._connections: set[ChildConnection] = set()
         self._neighbourhood = Neighbourhood(config.per_address)
+        self._origins = Origins(config.plain_hubs)
         self._room = asyncio.Semaphore(_places(config.limits.connections))
         self._tasks: set[asyncio.Task[None]] = set()
         self._welcoming: set[asyncio.Task[None]] = set()
@@ -79,7 +81,7 @@ class Hub:
         upwards = parent_context(config.parenting) if config.parenting is not None else None
         try:
             self.engine = self._open_engine()
-            self.commons = Commons.of(self.engine, config.limits, self.observer, self._neighbourhood)
+            self.commons = Commons.of(self.engine, config.limits, self.observer, self._neighbourhood, self._origins)
             await self.engine.settle()
             await self._open_door()
             self._socket = _listen(config.listen, config.listening.backlog)
@@ -157,10 +159,12 @@ class Hub:
         try:
             if self._read_again is None or not self.serves:
                 raise ConfigurationError("", "there is no file to reload, or the hub is only starting")
-            self.reconfigure(self._read_again().policy)
+            config = self._read_again()
+            self.reconfigure(config.policy)
         except ConfigurationError as problem:
             say(logging.ERROR, "reload_refused", detail=str(problem))
             raise
+        self._origins.learn(config.plain_hubs)
         say(logging.INFO, "reloaded")
 
     # Inside

@@ -5,8 +5,9 @@ for which they do not hold. Hubs are not counted: what they ask for, their devic
 """
 
 from collections import Counter
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 
+from hubauth.shell.addresses import host_address
 from hubauth.shell.allowance import Rate
 from hubauth.shell.settings import PerAddressTable
 
@@ -32,13 +33,8 @@ class Neighbourhood:
 
     def site_of(self, host: str) -> str:
         """Whom to count a host under; empty: not at all."""
-        try:
-            address = ip_address(host.partition("%")[0])
-        except ValueError:
-            return ""
-        if isinstance(address, IPv6Address):
-            address = address.ipv4_mapped or address
-        if any(address in network for network in self._exempt):
+        address = host_address(host)
+        if address is None or any(address in network for network in self._exempt):
             return ""
         if isinstance(address, IPv6Address):
             return str(ip_network((address, _SITE_BITS), strict=False))

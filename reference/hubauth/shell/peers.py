@@ -33,11 +33,20 @@ class ChildConnection(Connection):
 
     def made(self) -> None:
         self._connections.add(self)
+        assert self._transport is not None
+        name, tls = self._transport.get_extra_info("peername"), self._transport.get_extra_info("ssl_object")
+        certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+        self.origin = self._commons.origins.of(str(name[0]) if name else "", certificate)
 
     def lost(self) -> None:
         if self in self._connections:
             self._connections.discard(self)
             self._on_lost(self._site)
+
+    def check_session(self, now: float) -> None:
+        """A plain hub may be silent as long as it likes, also before it has named itself."""
+        if not self.origin.hubs or self.standing is Standing.DEVICE:
+            super().check_session(now)
 
     def may_register(self) -> bool:
         return self._takes("registrations")

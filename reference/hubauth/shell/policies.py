@@ -31,7 +31,8 @@ def decode_policy(encoded: bytes) -> Policy:
         plain: dict[str, Any] = msgspec.json.decode(encoded)
         for name, kind in _ENUMS.items():
             plain[name] = kind(plain[name])
-        plain["default_perms"] = tuple(plain["default_perms"])
+        for name in ("default_perms", "plain_hubs"):
+            plain[name] = tuple(plain[name])
         plain["node_roles"] = dict(plain["node_roles"])
         plain["role_perms"] = {role: tuple(perms) for role, perms in plain["role_perms"]}
         plain["provisioned"] = tuple(Provisioned(*binding) for binding in plain["provisioned"])

@@ -164,6 +164,16 @@ class ProvisionedTable(Table, frozen=True):
     role: str = ""
 
 
+class PlainHubTable(Table, frozen=True):
+    """A child hub that never authenticates: it is known by where it connects from."""
+
+    node_id: Annotated[int, Meta(ge=1, le=MAX_NODE_ID)]
+    address: str = ""
+    """An address or a network."""
+    certificate: str = ""
+    """``sha256:`` and the fingerprint of the certificate it shows, in hexadecimal digits."""
+
+
 class File(Table, frozen=True):
     """The whole file. ``auth`` and ``authority`` are read by ``hubauth.core.keys``."""
 
@@ -177,5 +187,6 @@ class File(Table, frozen=True):
     metrics: MetricsTable | None = None
     log: LogTable = LogTable()
     provisioned: tuple[ProvisionedTable, ...] = ()
+    plain_hub: tuple[PlainHubTable, ...] = ()
     auth: dict[str, str | int] = {}
     authority: dict[str, str | int] = {}

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from hubauth.core.inputs import (
     Input,
+    Link,
     LinkDown,
     LinkUp,
     OperatorInvalidate,
@@ -95,7 +96,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     hop_limit: int = 0
     timestamp: int = 0
     payload: bytes = b""
-    """Of the frame; of ``start``, ``policy`` and ``operator`` rows JSON as described in spec/trace.md."""
+    """Of the frame; of ``start``, ``link_up``, ``policy`` and ``operator`` rows JSON as described in spec/trace.md."""
     version: int = VERSION
 
 
@@ -160,9 +161,17 @@ class OperatorCommand(msgspec.Struct, omit_defaults=True):
     invalidate: _InvalidateCommand | None = None
 
 
+class Origin(msgspec.Struct, omit_defaults=True):
+    """The payload of a ``link_up`` row, if where the connection comes from says which hub it may name itself as."""
+
+    hubs: tuple[int, ...]
+    peer: str = ""
+
+
 _encode = msgspec.json.Encoder().encode
 _opening = msgspec.json.Decoder(Opening)
 _command = msgspec.json.Decoder(OperatorCommand)
+_origin = msgspec.json.Decoder(Origin)
 
 
 def encode_opening(opening: Opening) -> bytes:
@@ -175,6 +184,18 @@ def decode_opening(payload: bytes) -> Opening:
         return _opening.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise TraceError(f"the payload of a start row does not say how the trace is to be read: {problem}") from problem
+
+
+def encode_origin(happened: LinkUp) -> bytes:
+    """The payload of a ``link_up`` row; most have none."""
+    return _encode(Origin(happened.hubs, happened.peer)) if happened.hubs else b""
+
+
+def _decode_link_up(link: Link, payload: bytes) -> LinkUp:
+    if not payload:
+        return LinkUp(link)
+    origin = _origin.decode(payload)
+    return LinkUp(link, origin.hubs, origin.peer)
 
 
 def encode_command(command: OperatorRevoke | OperatorInvalidate) -> bytes:
@@ -224,7 +245,7 @@ def input_of(event: Event, codec: Codec, fresh: str = "") -> Input:
         if kind is _FRAME_IN and link is not None:
             return Received(link, frame_of(event, codec), fresh)
         if kind is Kind.LINK_UP and link is not None:
-            return LinkUp(link)
+            return _decode_link_up(link, event.payload)
         if kind is Kind.LINK_DOWN and link is not None:
             return LinkDown(link)
         if kind is Kind.TIMER:

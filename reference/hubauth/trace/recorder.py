@@ -20,7 +20,7 @@ from hubauth.core.inputs import (
 )
 from hubauth.core.model import State
 from hubauth.core.policy import Policy
-from hubauth.trace.events import Kind, Opening, Order, encode_command, encode_opening
+from hubauth.trace.events import Kind, Opening, Order, encode_command, encode_opening, encode_origin
 from hubauth.trace.policies import encode_policy, form_of
 from hubauth.trace.redact import Redactor
 from hubauth.trace.rows import Recording, RowWriter
@@ -74,7 +74,8 @@ class Recorder:
             case LinkUp(link):
                 port = ports[link]
                 self._connections[link] = port.connection
-                rows.add(Kind.LINK_UP, now, link, port.connection, peer=port.peer)
+                payload = encode_origin(happened)
+                rows.add(Kind.LINK_UP, now, link, port.connection, peer=port.peer, payload=payload)
             case LinkDown(link):
                 rows.add(Kind.LINK_DOWN, now, link, self._connections.pop(link, ""))
             case TimerFired(timer):

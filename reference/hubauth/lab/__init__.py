@@ -1,0 +1,1 @@
+"""Subjects for tests: nothing that hubauth itself runs."""

@@ -1,0 +1,397 @@
+"""Our hub beside plain ones, each a process of its own, and devices that know nothing of either."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from hubauth.shell.addresses import Address
+from hubauth.shell.doorway import AnyReply, AnyRequest, InvalidateRequest, RevokeRequest, Status, StatusRequest, call
+from hubauth.shell.settings import File
+from tests.shell.forest import Gate
+from tests.shell.plain.hub import pack, plain, unpack
+from tests.shell.process import HubProcess, hub_process
+from tests.toml import to_toml
+
+PROGRAM = Path(__file__).with_name("hub.py")
+PATIENCE = float(os.environ.get("HUBAUTH_PLAIN_PATIENCE", "60"))
+"""Seconds after which what has not become true never will."""
+REQUEST_SECONDS = 20.0
+"""How long our hub waits for a plain one. No test waits for it; only what is wrong ends by it."""
+OURS, PLAIN = 1, 10
+"""Node ids of our hub as a parent, and of a plain child."""
+DIALECTS = ["auth", "login", "flat"]
+CREDENTIALS = ["auth", "login"]
+MSG_IDS = ["echo", "zero", "reordered"]
+
+
+def word(dialect: str) -> str:
+    """What the dialect calls an authentication."""
+    return "auth" if dialect == "auth" else "login"
+
+
+async def eventually(fact: Callable[[], Any], what: str) -> None:
+    """Return when an asynchronous question is answered with yes."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while not await fact():
+        assert asyncio.get_running_loop().time() < deadline, f"never became true: {what}"
+        await asyncio.sleep(0.02)
+
+
+class PlainProcess:
+    """A running plain hub."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._busy = asyncio.Lock()
+        self.address = Address("", 0)
+
+    async def tell(self, command: str) -> dict[str, Any]:
+        """Say one command; how things are afterwards."""
+        assert self._process.stdin is not None
+        async with self._busy:
+            self._process.stdin.write(f"{command}\n".encode())
+            return await self.hear()
+
+    async def hear(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = await asyncio.wait_for(self._process.stdout.readline(), PATIENCE)
+        assert line, "the plain hub has ended"
+        said: dict[str, Any] = json.loads(line)
+        assert "problem" not in said, said
+        return said
+
+    async def until(self, fact: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
+        """Wait until something is true of its status; that status."""
+        status: dict[str, Any] = {}
+
+        async def holds() -> object:
+            status.update(await self.tell("status"))
+            return fact(status)
+
+        try:
+            await eventually(holds, what)
+        except AssertionError as problem:
+            raise AssertionError(f"{problem}: {status}") from None
+        return status
+
+
+@asynccontextmanager
+async def plain_process(*options: str) -> AsyncIterator[PlainProcess]:
+    """Run a plain hub on any free port; ended in any case."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), *options, stdin=pipe, stdout=pipe)
+    try:
+        hub = PlainProcess(process)
+        hub.address = Address("127.0.0.1", (await hub.hear())["port"])
+        yield hub
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+class Refused(Exception):
+    """The connection ended before the answer came."""
+
+
+class Device:
+    """A device in plain sockets. Answers are taken in the order in which they come, whatever their MsgID."""
+
+    def __init__(self, name: str, dialect: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.name, self._dialect, self._reader, self._writer = name, dialect, reader, writer
+        self.node_id, self.credential = 0, ""
+        self.opaque: list[Any] = []
+        self._data, self._msg_id = bytearray(), 0
+
+    def send(self, frame: Any) -> None:
+        self._writer.write(pack(frame))
+
+    def say(self, action: str, source: int | None = None, **data: Any) -> None:
+        """Send a request without waiting for anything."""
+        self._msg_id += 1
+        body = {"action": action, **data} if self._dialect == "flat" else {"action": action, "data": data}
+        self.send(plain.Frame(body, self.node_id if source is None else source, 0, self._msg_id))
+
+    async def frame(self) -> Any:
+        """The next frame. Raises Refused at the end of the connection."""
+        while (frame := unpack(self._data)) is None:
+            try:
+                data = await asyncio.wait_for(self._reader.read(65536), PATIENCE)
+            except TimeoutError:
+                raise AssertionError(f"{self.name} hears nothing") from None
+            except OSError:
+                data = b""
+            if not data:
+                raise Refused(self.name)
+            self._data += data
+        return frame
+
+    async def answer(self, action: str) -> dict[str, Any]:
+        """The next answer to such a request."""
+        while True:
+            frame = await self.frame()
+            if frame.sub_proto != 2:
+                self.opaque.append(frame)
+            elif self._dialect == "flat" or frame.body["action"] == f"{action}_resp":
+                fields: dict[str, Any] = frame.body if self._dialect == "flat" else frame.body["data"]
+                return fields
+
+    async def ask(self, action: str, source: int | None = None, **data: Any) -> dict[str, Any]:
+        self.say(action, source, **data)
+        return await self.answer(action)
+
+    async def register(self) -> dict[str, Any]:
+        return self._take(await self.ask("register", 0, device_id=self.name))
+
+    async def authenticate(self, credential: str | None = None) -> dict[str, Any]:
+        presented = self.credential if credential is None else credential
+        known = {} if self._dialect == "flat" else {"credential": presented}
+        return self._take(await self.ask(word(self._dialect), 0, device_id=self.name, **known))
+
+    def _take(self, answer: dict[str, Any]) -> dict[str, Any]:
+        if answer["code"] == 1:
+            self.node_id, self.credential = answer["node_id"], answer.get("credential", self.credential)
+        return answer
+
+    async def hears(self, body: bytes) -> Any:
+        """Wait for a frame of another sub-protocol."""
+        while not any(frame.body == body for frame in self.opaque):
+            frame = await self.frame()
+            if frame.sub_proto != 2:
+                self.opaque.append(frame)
+        return next(frame for frame in self.opaque if frame.body == body)
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+async def connect(stack: AsyncExitStack, dialect: str, address: Address, name: str) -> Device:
+    """A device that is connected, until the stack ends."""
+    device = Device(name, dialect, *await asyncio.open_connection(*address))
+    stack.callback(device.close)
+    return device
+
+
+def trusted(nodes: tuple[int, ...]) -> dict[str, Any]:
+    """The tables by which our hub takes plain children for hubs. A hub that cannot trust by address trusts anybody."""
+    if not nodes:
+        return {}
+    if "plain_hub" in File.__struct_fields__:
+        return {"plain_hub": [{"node_id": node, "address": "127.0.0.1"} for node in nodes]}
+    return {"hub": {"trust": "open"}}
+
+
+def configuration(dialect: str, parent: Address | None, children: tuple[int, ...], **tables: Any) -> str:
+    """The hub.toml of our hub: below a plain parent, or above plain children."""
+    trust = trusted(children)
+    identity: dict[str, Any] = {"device_id": "ours", "dialect": dialect, "first_node_id": 100}
+    all_tables: dict[str, Any] = {
+        "hub": {**identity, **trust.pop("hub", {})},
+        "limits": {"request_seconds": REQUEST_SECONDS, "unauthenticated_seconds": 0},
+        "per_address": {"exempt": ["127.0.0.1"]},
+        "storage": {"durability": "os"},
+        "auth": {"role_perms": "admin:p1,p2;hub:auth.assist", "node_roles": "7:admin"},
+    }
+    if parent is not None:
+        all_tables["parent"] = {"address": str(parent), "retry_first": 0.05, "retry_most": 0.2}
+        del all_tables["auth"]
+    for name, table in tables.items():
+        all_tables[name] = {**all_tables.get(name, {}), **table}
+    return to_toml({**all_tables, **trust})
+
+
+class OurHub:
+    """Our hub, which can be ended and started again; ``address`` stays the same."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._data = directory, directory / "data"
+        self._life = AsyncExitStack()
+        self.gate = Gate()
+        self.process: HubProcess
+
+    async def start(self) -> None:
+        """Begin another life."""
+        config = str(self._directory / "hub.toml")
+        self.process = await self._life.enter_async_context(hub_process(self._data, "--config", config))
+        self.gate.target = self.process.address
+
+    async def end(self, number: signal.Signals = signal.SIGKILL) -> None:
+        await self.process.end(number)
+        self.gate.target = None
+        self.gate.cut()
+        await self._life.aclose()
+
+    async def close(self) -> None:
+        """End for good."""
+        await self._life.aclose()
+        await self.gate.close()
+
+    async def call(self, request: AnyRequest) -> list[AnyReply]:
+        """What an operator is told."""
+        return await asyncio.to_thread(lambda: list(call(self._data, request)))
+
+    async def status(self) -> Status:
+        [status] = await self.call(StatusRequest())
+        assert isinstance(status, Status)
+        return status
+
+    async def until(self, fact: Callable[[Status], object], what: str) -> None:
+        """Wait until something is true of its status."""
+
+        async def holds() -> object:
+            return fact(await self.status())
+
+        await eventually(holds, what)
+
+    async def present(self, parent: bool = False) -> None:
+        """Wait until a plain neighbour is there."""
+        fact = "the parent is present" if parent else "the child is present"
+        await self.until(lambda now: any(one.present and one.parent == parent for one in now.neighbours), fact)
+
+    async def away(self) -> None:
+        await self.until(lambda now: not any(one.present for one in now.neighbours), "no neighbour is present")
+
+    async def revoke(self, device_id: str, node_id: int = 0, credential: str = "") -> None:
+        """Revoke and do not wait for anybody."""
+        await self.call(RevokeRequest(device_id=device_id, node_id=node_id, credential=credential, wait=0))
+
+    async def invalidate(self, *nodes: int) -> None:
+        await self.call(InvalidateRequest(node_ids=nodes))
+
+
+class Pair:
+    """Our hub and a plain one, one above the other, and the devices of both."""
+
+    def __init__(self, stack: AsyncExitStack, dialect: str, ours: OurHub, plain: PlainProcess, above: bool) -> None:
+        self._stack, self.dialect, self.ours, self.plain = stack, dialect, ours, plain
+        self._above, self._numbers = above, count()
+        self.upper, self.lower = ("ours", "plain") if above else ("plain", "ours")
+
+    async def device(self, name: str, where: str, like: Device | None = None) -> Device:
+        """A device that is connected, and may know what another connection of it was given."""
+        address = self.ours.process.address if where == "ours" else self.plain.address
+        device = await connect(self._stack, self.dialect, address, name)
+        if like is not None:
+            device.node_id, device.credential = like.node_id, like.credential
+        return device
+
+    async def registered(self, name: str, where: str) -> Device:
+        device = await self.device(name, where)
+        answer = await device.register()
+        assert answer["code"] == 1, answer
+        return device
+
+    async def admitted(self, device: Device, where: str, credential: str | None = None) -> int:
+        """The code that the device gets there over a new connection."""
+        fresh = await self.device(device.name, where, device)
+        try:
+            return int((await fresh.authenticate(credential))["code"])
+        finally:
+            fresh.close()
+
+    async def drop(self) -> None:
+        """End the connection between the hubs; a plain child stays away until ``join``."""
+        if self._above:
+            await self.plain.tell("drop parent")
+            await self.ours.away()
+        else:
+            for node in (await self.plain.tell("status"))["hubs"]:
+                await self.plain.tell(f"drop {node}")
+
+    async def lose(self, what: str) -> None:
+        """From now on lose what goes ``up`` or ``down`` between the hubs, or ``nothing``."""
+        words = {"up": "out", "down": "in"} if self._above else {"up": "in", "down": "out"}
+        await self.plain.tell(f"lose {words.get(what, what)}")
+
+    async def lost(self) -> None:
+        """Wait until something is lost, end the connection, and lose nothing any more."""
+        await self.plain.until(lambda now: now["lost"], "something is lost")
+        await self.drop()
+        await self.plain.tell("lose nothing")
+
+    async def revoke(self, where: str, name: str, node_id: int = 0, credential: str = "") -> None:
+        """The operator of a hub revokes."""
+        if where == "ours":
+            await self.ours.revoke(name, node_id, credential)
+        else:
+            await self.plain.tell(f"revoke {name} {node_id} {credential}")
+
+    async def join(self) -> None:
+        """Let the hubs meet again, and wait until they have."""
+        if self._above:
+            await self.plain.tell("connect")
+            await self.plain.until(lambda now: now["parent_present"], "the plain child has its parent")
+            await self.settle()
+        else:
+            # Who is back has noticed that it was gone.
+            await self.plain.until(lambda now: now["hubs"], "our hub is back")
+            await self.ours.present(parent=True)
+
+    async def settle(self) -> None:
+        """Wait until each hub has handled what the other one has sent so far: a registration goes up and comes back.
+
+        It also makes a plain child say an assist_*: before the first, a hub that names itself by SourceID is nobody.
+        """
+        device = await self.device(f"settling-{next(self._numbers)}", self.lower)
+        answer = await device.register()
+        assert answer["code"] == 1, f"nothing passes between the hubs: {answer}"
+        device.close()
+
+
+@asynccontextmanager
+async def ours_above(
+    directory: Path, *options: str, dialect: str = "auth", msg_id: str = "echo", **tables: Any
+) -> AsyncIterator[Pair]:
+    """Our hub (node 1) with a plain child (node 10) that names itself by its SourceID."""
+    async with AsyncExitStack() as stack:
+        (directory / "hub.toml").write_text(configuration(dialect, None, (PLAIN,), **tables))
+        ours = OurHub(directory)
+        stack.push_async_callback(ours.close)
+        await ours.gate.open()
+        await ours.start()
+        names = ("--dialect", dialect, "--msg-id", msg_id, "--node-id", str(PLAIN), "--parent", str(ours.gate.address))
+        child = await stack.enter_async_context(plain_process(*names, *options))
+        pair = Pair(stack, dialect, ours, child, above=True)
+        await child.until(lambda now: now["parent_present"], "the plain child has its parent")
+        await pair.settle()
+        yield pair
+
+
+@asynccontextmanager
+async def ours_below(
+    directory: Path, *options: str, dialect: str = "auth", msg_id: str = "echo", **tables: Any
+) -> AsyncIterator[Pair]:
+    """Our hub under a plain root (node 1), at which it registers like a device."""
+    async with AsyncExitStack() as stack:
+        names = ("--dialect", dialect, "--msg-id", msg_id, "--hub-device", "ours", "--grant", "7:admin:p1,p2")
+        root = await stack.enter_async_context(plain_process(*names, *options))
+        (directory / "hub.toml").write_text(configuration(dialect, root.address, (), **tables))
+        ours = OurHub(directory)
+        stack.push_async_callback(ours.close)
+        await ours.start()
+        pair = Pair(stack, dialect, ours, root, above=False)
+        await ours.present(parent=True)
+        yield pair
+
+
+def opaque(source: int, target: int, body: bytes) -> Any:
+    """A frame of another sub-protocol."""
+    return plain.Frame(body, source, target, 1, 2, 5)
+
+
+@contextlib.asynccontextmanager
+async def between(
+    side: str, directory: Path, *options: str, dialect: str = "auth", msg_id: str = "echo"
+) -> AsyncIterator[Pair]:
+    """Our hub on one side of a plain one: ``above`` or ``below``."""
+    making = ours_above if side == "above" else ours_below
+    async with making(directory, *options, dialect=dialect, msg_id=msg_id) as pair:
+        yield pair
