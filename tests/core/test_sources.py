@@ -18,7 +18,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from tests.core.harness import dropped, key, mid, root, sent, with_hubs
+from tests.core.harness import NODE, dropped, key, mid, root, sent, with_hubs
 
 FROM_STRANGERS: tuple[Request | Malformed, ...] = (
     Revoke("d"),
@@ -59,7 +59,7 @@ def test_an_answer_without_a_source_is_the_hubs_own_where_it_assists() -> None:
     hub = mid()
     hub.up(3)
     hub.receive(3, Register("d"))
-    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d")), source=0)
+    done = hub.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 30, key("d"), NODE), source=0)
     assert hub.session(3).node_id == 30 and "FRAME-27" not in done.rules
     below = with_hubs(root())
     answer = Answer(Action.ASSIST_OFFLINE, Reason.OK, "d", 30)
