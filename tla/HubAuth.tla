@@ -22,9 +22,10 @@ CONSTANTS
     AfterRevoke,        \* whether a device is registered again only after a revoke, and registrations are confirmed
     TrackHubs,          \* whether directories list the hubs themselves, too
     Registers, Authentications, Offlines, SocketDrops, HubDrops, Restarts, Revokes, Timeouts,  \* how often
+    Losses, Backups, Restores,  \* how often a hub loses all it had, is backed up, and begins again from its backup
     DropAt,             \* hubs whose link to the parent may drop
     NoticeLate,         \* whether a parent may notice a drop later than its child
-    RestartAt, RevokeAt, TimeoutAt,
+    RestartAt, RevokeAt, TimeoutAt, LossAt, RestoreAt,
     Batch,              \* how many owed revokes a neighbouring hub is sent at once
     RevokeKinds,        \* subset of {"all", "one"}: an operator's revoke without and with a credential
     Probing,            \* whether devices without a session try other requests
@@ -46,12 +47,14 @@ VARIABLES
     given,      \* to whom credential 1, 2, ... was issued
     asked,      \* [Sockets -> requests not answered yet]
     got,        \* [Devices -> credentials the device was given]
+    backup,     \* [RestoreAt -> what a hub would begin with again, had it stopped when it was backed up]
     revoked,    \* history: credentials that must be dead once everything has settled
+    shaken,     \* history: whether a hub lost what it had, see Unshaken
     admitted,   \* history: [Devices -> hub and credential of the last admission, unless a replacement was asked for]
     left,       \* how often each kind of event may still happen
     act         \* history, hidden by the view: the last event, its parameters, everything it sent
-vars == <<hub, uplink, up, down, given, asked, got, revoked, admitted, left, act>>
-View == <<hub, uplink, up, down, given, asked, got, revoked, admitted, left>>
+vars == <<hub, uplink, up, down, given, asked, got, backup, revoked, shaken, admitted, left, act>>
+View == <<hub, uplink, up, down, given, asked, got, backup, revoked, shaken, admitted, left>>
 
 ---------------------------------------------------------------------------
 \* Values
@@ -63,14 +66,20 @@ NoRoute == [dev |-> "", via |-> 0, on |-> FALSE]
 Nowhere == [hub |-> "", cred |-> 0]
 Unregistered == [node |-> 0, revoked |-> FALSE, confirmed |-> TRUE]
 
+\* EXT-2: what a hub has written down has a name, drawn when it begins to write: which hub, and its how manieth.
+Journal(h, n) == <<h, n>>
+NoJournal == <<>>
+
 NoDebts == [
+    journal |-> NoJournal,          \* the neighbour's, when it was last here
     sent |-> 0, handled |-> 0,      \* the last numbers used towards a neighbour, and handled from it
     owed |-> {},                    \* [m, num] sent, and not acknowledged
     wait |-> <<>>,                  \* never sent, the longest owed first
     written |-> 0,                  \* the last number that the link which is up has carried
     batch |-> 0]                    \* the number that ends the batch which is not acknowledged, or 0
 
-BlankHub(h) == [
+BlankHub(h, life) == [
+    journal   |-> Journal(h, life),
     present   |-> FALSE,                                    \* the parent has admitted this hub
     links     |-> [p \in LinksOf(h) |-> Closed],            \* sessions
     reg       |-> [d \in Devices |-> Unregistered],         \* the registry
@@ -114,8 +123,8 @@ ToParent(t, m) == IF t.s.present THEN Emit(t, "up", m) ELSE t
 
 LiveLink(s, h, key) == IF key = "up" THEN (IF s.present THEN "up" ELSE "") ELSE PortOfNode(s, NodeOf[key])
 
-RevokeFrame(number, m) == [t |-> "rev", num |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
-Fence(number) == [t |-> "fence", num |-> number]
+RevokeFrame(number, m) == [t |-> "rev", seq |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
+Fence(number) == [t |-> "hub_fence", num |-> number]
 First(seq, n) == SubSeq(seq, 1, IF n < Len(seq) THEN n ELSE Len(seq))
 
 \* REV-15: what has a number, and has not been sent again over the link that is up.
@@ -176,6 +185,24 @@ OnFenceAnswer(t, link, f) ==
 \* REV-14, REV-21: a neighbouring hub is back; before anything else, the first batch of what it has not acknowledged.
 Welcome(t, key) ==
     NextBatch([t EXCEPT !.s.nb[key].written = 0, !.s.nb[key].batch = 0], key, LiveLink(t.s, t.h, key))
+
+\* What a hub says of itself at the join, to the neighbour whose journal it says it knows.
+Ext(s, key, peer) == [journal |-> s.journal, peer |-> peer, handled |-> s.nb[key].handled]
+
+\* EXT-5, EXT-6: a neighbour has said which journal it writes. Another one begins at 0, and so do the numbers towards
+\* it; what it is owed waits again, but for what would end more than was meant at a former parent's. If it knows our journal,
+\* it has handled our numbers so far, even if we were restored and do not remember that we used them.
+Meet(t, key, ext) ==
+    LET nb == t.s.nb[key]
+        numbers == Sorted({o.num : o \in nb.owed})
+        queue == [i \in 1 .. Len(numbers) |-> (CHOOSE o \in nb.owed : o.num = numbers[i]).m] \o nb.wait
+        former == key = "up" /\ nb.journal # NoJournal /\ Bug # "FormerDebtsKept"
+        begun == [NoDebts EXCEPT !.journal = ext.journal,
+                                 !.wait = IF former THEN SelectSeq(queue, LAMBDA m : m.cred # 0) ELSE queue]
+        kept == IF ext.journal = nb.journal \/ Bug = "JournalsIgnored" THEN [nb EXCEPT !.journal = ext.journal] ELSE begun
+        counts == /\ ext.peer = t.s.journal /\ Bug # "NumbersReused"
+                  /\ Bug # "RaisedIfKnown" \/ ext.journal = nb.journal
+    IN [t EXCEPT !.s.nb[key] = IF counts /\ ext.handled > kept.sent THEN [kept EXCEPT !.sent = ext.handled] ELSE kept]
 
 ---------------------------------------------------------------------------
 \* talk.py
@@ -250,7 +277,7 @@ MarkOffline(t, n) == [t EXCEPT !.s.dir[n].on = FALSE]
 ReportOffline(t, n) == ToParent(t, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
 
 \* BIND-5
-Announce(t, n) == ToParent(t, [t |-> "ann", dev |-> t.s.dir[n].dev, node |-> n])
+Announce(t, n) == ToParent(t, [t |-> "hub_online", dev |-> t.s.dir[n].dev, node |-> n])
 
 \* LINK-7
 ForgetAsker(t, link) == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asker # link)]
@@ -290,7 +317,7 @@ Displace(t, link) == CloseLink(EndSession(t, link, FALSE), link)
 Dismiss(t, hubNode, n) ==
     LET link == PortOfNode(t.s, hubNode)
     IN IF link = "" \/ Bug = "NoDismissal" THEN t
-       ELSE [Emit(t, link, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
+       ELSE [Emit(t, link, [t |-> "hub_dismiss", dev |-> t.s.dir[n].dev, node |-> n])
                 EXCEPT !.s.dismissed = @ \cup {<<link, n>>}]
 
 PointAt(t, n, dev, via) ==
@@ -335,8 +362,8 @@ OnOrder(t, m) ==
     LET route == Route(t.s, m.node)
         own == PortOfNode(t.s, m.node)
         gone == IF own # "" THEN Displace(t, own) ELSE MarkOffline(Dismiss(t, route.via, m.node), m.node)
-    IN IF Bug = "OrderReannounces" /\ own # "" THEN Announce(Emit(t, "up", [t |-> "offAns", node |-> m.node]), m.node)
-       ELSE Emit(IF route.on THEN gone ELSE t, "up", [t |-> "offAns", node |-> m.node])
+    IN IF Bug = "OrderReannounces" /\ own # "" THEN Announce(Emit(t, "up", [t |-> "dismissAns", node |-> m.node]), m.node)
+       ELSE Emit(IF route.on THEN gone ELSE t, "up", [t |-> "dismissAns", node |-> m.node])
 
 \* BIND-11: own sessions first, then child hub by child hub.
 AnnounceAll(t) ==
@@ -387,9 +414,9 @@ PassRevokeOn(t, m, sender) ==
 OnRevoke(t, link, f) ==
     LET key == NeighbourAt(link)
         m == [dev |-> f.dev, node |-> f.node, cred |-> f.cred]
-        noted == [t EXCEPT !.s.nb[key].handled = f.num]
+        noted == [t EXCEPT !.s.nb[key].handled = f.seq]
         obeyed == PassRevokeOn(RevokeHere(noted, m, ""), m, key)
-    IN IF f.num > t.s.nb[key].handled THEN obeyed
+    IN IF f.seq > t.s.nb[key].handled THEN obeyed
        ELSE IF Bug # "RevokeUnnumbered" THEN t   \* REV-15
        ELSE [obeyed EXCEPT !.dead = t.dead]      \* what it kills the second time, nobody meant
 
@@ -490,13 +517,14 @@ OnAnswer(t, link, m) ==
 \* links.py
 
 \* LINK-2, TRUST-1: a child hub authenticates like a device; its entry is provisioned and never revoked here.
-OnJoin(t, link) ==
+\* EXT-3: the same step that binds it settles the journals and the numbers.
+OnJoin(t, link, m) ==
     LET c == Owner[link]
-        bound == Bind(t, link, c, NodeOf[c])
-    IN Welcome(Emit(bound, link, [t |-> "joined"]), c)
+        bound == Meet(Bind(t, link, c, NodeOf[c]), c, m.ext)
+    IN Welcome(Emit(bound, link, [t |-> "joined", ext |-> Ext(bound.s, c, m.ext.journal)]), c)
 
-\* LINK-3
-OnJoined(t) == AnnounceAll(Welcome([t EXCEPT !.s.present = TRUE], "up"))
+\* LINK-3, EXT-4
+OnJoined(t, m) == AnnounceAll(Welcome([Meet(t, "up", m.ext) EXCEPT !.s.present = TRUE], "up"))
 
 \* OFF-4, OFF-8, LINK-6, LINK-7
 LinkDown(t, link) ==
@@ -505,23 +533,24 @@ LinkDown(t, link) ==
 
 \* step.py: one frame from a neighbouring hub
 Handle(t, link, m) ==
-    CASE m.t = "join" -> OnJoin(t, link)
-      [] m.t = "joined" -> OnJoined(t)
+    CASE m.t = "join" -> OnJoin(t, link, m)
+      [] m.t = "joined" -> OnJoined(t, m)
       [] m.t = "reg" -> OnRegister([t EXCEPT !.asks = {<<link, m.op>>}], link, "relayReg", m.op, m.dev)
       [] m.t = "auth" -> OnAssistAuthenticate([t EXCEPT !.asks = {<<link, m.op>>}], link, m)
       [] m.t \in {"regAns", "authAns"} -> OnAnswer(t, link, m)
-      [] m.t = "ann" -> OnAnnouncement(t, link, m)
-      [] m.t = "off" -> IF link = "up" THEN OnOrder(t, m) ELSE OnReport(t, link, m)
-      [] m.t = "offAns" -> [t EXCEPT !.s.dismissed = @ \ {<<link, m.node>>}]
+      [] m.t = "hub_online" -> OnAnnouncement(t, link, m)
+      [] m.t = "off" -> OnReport(t, link, m)
+      [] m.t = "hub_dismiss" -> OnOrder(t, m)
+      [] m.t = "dismissAns" -> [t EXCEPT !.s.dismissed = @ \ {<<link, m.node>>}]
       [] m.t = "rev" -> OnRevoke(t, link, m)
-      [] m.t = "fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* REV-16
+      [] m.t = "hub_fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* REV-16
       [] m.t = "fenceAns" -> OnFenceAnswer(t, link, m)
 
 ---------------------------------------------------------------------------
 \* The whole tree as one value `g`, so that one event can make several hubs step
 
 Now == [hub |-> hub, uplink |-> uplink, up |-> up, down |-> down, given |-> given, asked |-> asked, got |-> got,
-        revoked |-> revoked, admitted |-> admitted, log |-> <<>>]
+        backup |-> backup, revoked |-> revoked, shaken |-> shaken, admitted |-> admitted, log |-> <<>>]
 
 IsAnswer(m) == m.t \in {"regAns", "authAns"}
 
@@ -550,17 +579,27 @@ Place(g, t, before) ==
                  [] OTHER -> v
     IN Fold(place, g, t.out)
 
+\* What a hub that lost what it had has brought back, or can no longer tell others, is not claimed to be dead: `spared`,
+\* which is all that was issued before, until it is revoked again. `said`: whether an operator has revoked since.
+Unshaken == [how |-> "", said |-> FALSE, spared |-> {}]
+
+\* The root lost everything and no operator has revoked since: nobody means what was issued after that.
+Former(g) == g.shaken.how = "lost" /\ LossAt = {Root} /\ ~g.shaken.said
+
 Finish(g, t) ==
     LET before == g.hub[t.h]
         sent == Place(g, t, before)
         closed == {p \in Sockets : before.links[p] # Closed /\ t.s.links[p] = Closed}
         \* A registration anew is meant to end every credential issued to the device before.
         older == {k \in 1 .. Len(g.given) : g.given[k] = t.issued}
-        dead == IF t.renewed THEN t.dead \cup older ELSE t.dead
+        found == IF Former(g) THEN t.dead \cap g.shaken.spared ELSE t.dead
+        dead == IF t.renewed THEN found \cup older ELSE found
+        unsure == IF g.shaken.how # "" /\ ~g.shaken.said THEN found ELSE {}
     IN [sent EXCEPT !.hub[t.h] = t.s,
                     !.given = IF t.issued = "" THEN @ ELSE Append(@, t.issued),
                     !.asked = IF closed = {} THEN @ ELSE [p \in Sockets |-> IF p \in closed THEN {} ELSE @[p]],
                     !.revoked = @ \cup dead,
+                    !.shaken.spared = (@ \cup unsure) \ (IF t.renewed THEN older ELSE {}),
                     !.admitted = IF t.bound # <<>> THEN [@ EXCEPT ![t.bound[1]] = [hub |-> t.h, cred |-> t.bound[2]]]
                                  ELSE @]
 
@@ -569,7 +608,8 @@ Step(g, h) == Begin(h, g.hub[h], Len(g.given) + 1)
 \* Events, as functions from tree to tree
 
 Join(g, c, port) ==
-    [g EXCEPT !.hub[ParentOf[c]].links[port] = Idle, !.uplink[c] = port, !.up[c] = <<[t |-> "join"]>>]
+    [g EXCEPT !.hub[ParentOf[c]].links[port] = Idle, !.uplink[c] = port,
+              !.up[c] = <<[t |-> "join", ext |-> Ext(g.hub[c], "up", g.hub[c].nb["up"].journal)]>>]
 
 Cut(g, c) == [g EXCEPT !.uplink[c] = "", !.up[c] = <<>>, !.down[c] = <<>>]
 
@@ -585,6 +625,11 @@ Register(g, p, h, d, op) ==
 Authenticate(g, p, h, d, cred, op) ==
     LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}]
     IN Finish(c, OnAuthenticate(Step(c, h), p, op, d, cred))
+
+\* What outlives a hub.
+Lasting(h, s) ==
+    LET links == {p \in LinksOf(h) : s.links[p] # Closed} \cup (IF h = Root THEN {} ELSE {"up"})
+    IN FoldSet(LAMBDA t, link : LinkDown(t, link), Begin(h, s, 0), links).s
 
 ReceiveUp(g, c) ==
     LET h == ParentOf[c]
@@ -606,10 +651,10 @@ Drain(g) ==
 ---------------------------------------------------------------------------
 \* The behaviours
 
-Nobody == [hub |-> [h \in Hubs |-> BlankHub(h)], uplink |-> [c \in Hubs \ {Root} |-> ""],
+Nobody == [hub |-> [h \in Hubs |-> BlankHub(h, 1)], uplink |-> [c \in Hubs \ {Root} |-> ""],
            up |-> [c \in Hubs \ {Root} |-> <<>>], down |-> [c \in Hubs \ {Root} |-> <<>>], given |-> <<>>,
            asked |-> [p \in Sockets |-> {}], got |-> [d \in Devices |-> {}], revoked |-> {},
-           admitted |-> [d \in Devices |-> Nowhere], log |-> <<>>]
+           backup |-> <<>>, shaken |-> Unshaken, admitted |-> [d \in Devices |-> Nowhere], log |-> <<>>]
 
 \* All hubs have joined, parents first, and the devices of Online have registered.
 Depth(c) == LET f[h \in Hubs] == IF h = Root THEN 0 ELSE f[ParentOf[h]] + 1 IN f[c]
@@ -623,7 +668,8 @@ Started ==
 Become(next, event) ==
     \E g \in {next} :
         /\ hub' = g.hub /\ uplink' = g.uplink /\ up' = g.up /\ down' = g.down /\ given' = g.given
-        /\ asked' = g.asked /\ got' = g.got /\ revoked' = g.revoked /\ admitted' = g.admitted
+        /\ asked' = g.asked /\ got' = g.got /\ backup' = g.backup
+        /\ revoked' = g.revoked /\ shaken' = g.shaken /\ admitted' = g.admitted
         /\ act' = IF Recording THEN [event |-> event, log |-> g.log] ELSE act
 
 Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
@@ -631,9 +677,11 @@ Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
 Init ==
     /\ LET g == Started
        IN /\ hub = g.hub /\ uplink = g.uplink /\ up = g.up /\ down = g.down /\ given = g.given
-          /\ asked = g.asked /\ got = g.got /\ revoked = g.revoked /\ admitted = g.admitted
+          /\ asked = g.asked /\ got = g.got /\ revoked = g.revoked /\ shaken = g.shaken /\ admitted = g.admitted
+          /\ backup = [h \in RestoreAt |-> Lasting(h, g.hub[h])]
     /\ left = [reg |-> Registers, auth |-> Authentications, off |-> Offlines, gone |-> SocketDrops,
-               cut |-> HubDrops, restart |-> Restarts, rev |-> Revokes, late |-> Timeouts]
+               cut |-> HubDrops, restart |-> Restarts, rev |-> Revokes, late |-> Timeouts,
+               lose |-> Losses, save |-> Backups, restore |-> Restores]
     /\ act = [event |-> <<"Init">>, log |-> <<>>]
 
 \* A request is told apart by its number.
@@ -690,27 +738,55 @@ HubReconnects(c, port) ==
 
 \* A hub stops and begins again with what outlives it, which is what is left when every link of its own went down and
 \* nobody heard a word of it; then the others notice.
-HubRestarts(h) ==
-    LET below == {c \in Children(h) : uplink[c] # ""}
-        above == {c \in {h} \ {Root} : uplink[c] # ""}
-        cut == FoldSet(Cut, Now, below \cup above)
-        silently(g, link) == Finish(g, [LinkDown(Step(g, h), link) EXCEPT !.out = <<>>])
+Stopped(g, h) ==
+    LET below == {c \in Children(h) : g.uplink[c] # ""}
+        above == {c \in {h} \ {Root} : g.uplink[c] # ""}
+        cut == FoldSet(Cut, g, below \cup above)
+        silently(x, link) == Finish(x, [LinkDown(Step(x, h), link) EXCEPT !.out = <<>>])
         self == IF above = {} THEN cut ELSE silently(cut, "up")
         mine == {p \in LinksOf(h) : self.hub[h].links[p] # Closed}
-        stopped == FoldSet(silently, self, mine)
-        children == FoldSet(ChildNotices, stopped, below)
-    IN /\ h \in RestartAt /\ Spend("restart")
-       /\ Become(IF above = {} THEN children ELSE ParentNotices(children, h, uplink[h]), <<"HubRestarts", h>>)
+        children == FoldSet(ChildNotices, FoldSet(silently, self, mine), below)
+    IN IF above = {} THEN children ELSE ParentNotices(children, h, g.uplink[h])
+
+HubRestarts(h) ==
+    /\ h \in RestartAt /\ Spend("restart")
+    /\ Become(Stopped(Now, h), <<"HubRestarts", h>>)
+
+\* The same hub with other contents: nobody claims any more what it alone knew.
+Replaced(h, s, how) ==
+    LET g == Stopped(Now, h)
+    IN [g EXCEPT !.hub[h] = s,
+                 !.shaken = [how |-> how, said |-> FALSE, spared |-> 1 .. Len(g.given)],
+                 !.admitted = [d \in Devices |-> IF @[d].hub = h THEN Nowhere ELSE @[d]]]
+
+\* A hub has lost what it had written down, and begins anew.
+HubBeginsAnew(h) ==
+    /\ h \in LossAt /\ Spend("lose")
+    /\ Become(Replaced(h, BlankHub(h, 2 + Losses - left.lose), "lost"), <<"HubBeginsAnew", h>>)
+
+HubIsBackedUp(h) ==
+    /\ h \in RestoreAt /\ Spend("save")
+    /\ Become([Now EXCEPT !.backup[h] = Lasting(h, hub[h])], <<"HubIsBackedUp", h>>)
+
+\* EXT-5: a hub begins again with what it had when it was backed up, or when the behaviour started.
+HubIsRestored(h) ==
+    /\ h \in RestoreAt /\ Spend("restore")
+    /\ Become(Replaced(h, backup[h], "restored"), <<"HubIsRestored", h>>)
 
 \* REV-2, REV-19: an operator revokes everything of a device, or one credential that it was given.
 OperatorRevokes(h, d, cred) ==
     LET m == [dev |-> d, node |-> 0, cred |-> cred]
         stored == {hub[x].wl[d].cred : x \in Hubs} \ {0}
         meant == IF cred = 0 THEN stored ELSE {cred}
+        \* EXT-6: a hub that does not know yet that its parent is another one will drop this, and say so.
+        unknown == {c \in Hubs \ {Root} : hub[c].nb["up"].journal \notin {NoJournal, hub[ParentOf[c]].journal}}
+        unconfirmed == IF cred = 0 /\ unknown # {} THEN meant ELSE {}
         g == Finish(Now, PassRevokeOn(RevokeHere(Step(Now, h), m, ""), m, ""))
     IN /\ h \in RevokeAt /\ Spend("rev")
        /\ IF cred = 0 THEN "all" \in RevokeKinds ELSE "one" \in RevokeKinds /\ cred \in got[d]
-       /\ Become([g EXCEPT !.revoked = @ \cup meant], <<"OperatorRevokes", h, d, cred>>)
+       /\ Become([g EXCEPT !.revoked = @ \cup meant, !.shaken.said = g.shaken.how # "",
+                           !.shaken.spared = (@ \ meant) \cup unconfirmed],
+                 <<"OperatorRevokes", h, d, cred>>)
 
 \* TIME-2
 RequestTimesOut(h, i) ==
@@ -737,7 +813,7 @@ Next ==
     \/ \E p \in Sockets, h \in Hubs : DeviceLeaves(p, h) \/ SocketBreaks(p, h) \/ DeviceProbes(p, h)
     \/ \E c \in Hubs \ {Root} : HubLinkDrops(c) \/ HubLinkDropsSilently(c)
     \/ \E port \in HubPorts : ParentNoticesLate(port) \/ HubReconnects(Owner[port], port)
-    \/ \E h \in Hubs : HubRestarts(h)
+    \/ \E h \in Hubs : HubRestarts(h) \/ HubBeginsAnew(h) \/ HubIsBackedUp(h) \/ HubIsRestored(h)
     \/ \E h \in Hubs, d \in Devices, cred \in {0} \cup Issued : OperatorRevokes(h, d, cred)
     \/ \E h \in Hubs, i \in 1 .. Registers + Authentications : RequestTimesOut(h, i)
 
@@ -780,7 +856,7 @@ NodeIdsNeverReused == [][
 \* An entry appears or changes only where the device has just been bound; relays remember no credential, but for what
 \* they may have to present to the parent, too.
 CredentialsNeverCachedUpstream == [][
-    \A h \in Hubs :
+    \A h \in Hubs : act'.event # <<"HubIsRestored", h>> =>
         /\ \A d \in Devices :
             LET new == hub'[h].wl[d]
             IN new # hub[h].wl[d] /\ new # NoEntry => \E p \in Sockets : hub'[h].links[p].dev = d
@@ -817,7 +893,7 @@ RevokeNeverReachesDevices == [][
 Drained == \A c \in Hubs \ {Root} : up[c] = <<>> /\ down[c] = <<>>
 Settled == Drained /\ (\A c \in Hubs \ {Root} : hub[c].present) /\ (\A port \in HubPorts : ~Stale(port))
 
-RevokedStaysOut == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked
+RevokedStaysOut == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked \ shaken.spared
 
 OneLiveCredential ==
     Settled => \A d \in Devices : Cardinality({hub[h].wl[d].cred : h \in Hubs} \ {0}) <= 1
