@@ -12,7 +12,7 @@ from hubauth.core.messages import CODES, Reason
 from hubauth.core.policy import Dialect
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec, Form
-from hubauth.wire.dialects.fields import Fields
+from hubauth.wire.dialects.extension import VERSION, Extension, Refusal
 from hubauth.wire.dialects.nested import answer_word
 
 Schema = dict[str, Any]
@@ -91,16 +91,35 @@ def _answer(form: Form) -> Schema:
 def _components(codec: Codec) -> dict[str, Schema]:
     """What the fields of the dialect's messages refer to."""
     roots = {fields for form in codec.forms for fields in (form.request, form.success)}
+    if any(form.may_extend for form in codec.forms):
+        shared = {Extension.__name__: _extension(), Refusal.__name__: _fields(Refusal)}
+    else:
+        shared = {}
     _, components = msgspec.json.schema_components(
         sorted(roots, key=lambda root: root.__name__), ref_template=_REFERENCE
     )
     own = {root.__name__ for root in roots}
-    return {name: _untitled(component) for name, component in sorted(components.items()) if name not in own}
+    referred = {name: _untitled(component) for name, component in sorted(components.items()) if name not in own}
+    return {**referred, **shared}
 
 
-def _fields(fields: type[Fields]) -> Schema:
+def _extension() -> Schema:
+    fields = _fields(Extension)
+    return {**fields, "properties": {**fields["properties"], "v": {"const": VERSION}}}
+
+
+def _fields(fields: type[msgspec.Struct]) -> Schema:
     _, components = msgspec.json.schema_components([fields], ref_template=_REFERENCE)
-    return _untitled(components[fields.__name__])
+    schema = _untitled(components[fields.__name__])
+    if "ext" in schema["properties"]:
+        schema["properties"]["ext"] = _ANY_EXT
+    return schema
+
+
+_ANY_EXT: Schema = {
+    "$comment": "EXT-15: anything else is as good as nothing",
+    "anyOf": [{"$ref": "#/$defs/Extension"}, {"$ref": "#/$defs/Refusal"}, True],
+}
 
 
 _REFERENCE = "#/$defs/{name}"

@@ -18,11 +18,12 @@ from hubauth.core.messages import (
     SUB_PROTO,
     Action,
     Answer,
-    AssistAuthenticate,
     Authenticate,
     Body,
+    Ext,
     Frame,
     Grant,
+    HubOnline,
     Major,
     Reason,
     Register,
@@ -44,6 +45,7 @@ DEFAULT_DIALECT: list[Dialect] = [Dialect.AUTH]
 
 ASK = 7
 """The MsgID that peers use unless a test says otherwise."""
+OWN_JOURNAL, PARENT_JOURNAL = "journal of this hub", "journal of the parent"
 HUB_A, HUB_B, ADMIN = 10, 11, 20
 ROLES = {"hub": ("auth.assist",), "admin": ("auth.revoke", "auth.perms_invalidate"), "node": ("p.read",)}
 NODE = Grant("node", ("p.read",))
@@ -60,6 +62,22 @@ def key(device_id: str) -> str:
     return f"{device_id:k<43}"
 
 
+def credentials(device_id: str) -> Authenticate:
+    """How a provisioned device authenticates; a hub, by its name, speaks the extension."""
+    return Authenticate(device_id, key(device_id), journal_of(device_id) if device_id.startswith("hub-") else None)
+
+
+def journal_of(device_id: str) -> Ext:
+    """How a hub of this name begins to speak the extension."""
+    return Ext(f"journal of {device_id}")
+
+
+def admission(device_id: str = "mid", node_id: int = 5, *, handled: int = 0) -> Answer:
+    """How a parent that speaks the extension admits a hub."""
+    ext = Ext(PARENT_JOURNAL, OWN_JOURNAL, handled)
+    return Answer(Action.AUTHENTICATE, Reason.OK, device_id, node_id, ext=ext)
+
+
 PROVISIONED = (
     Provisioned("hub-a", HUB_A, key("hub-a"), "hub"),
     Provisioned("hub-b", HUB_B, key("hub-b"), "hub"),
@@ -73,7 +91,8 @@ class Hub:
 
     def __init__(self, policy: Policy, state: State | None = None) -> None:
         self.policy = policy
-        self.state = initial_state(policy) if state is None else evolve(state, index=derive_index(policy, state))
+        state = initial_state(policy, OWN_JOURNAL) if state is None else state
+        self.state = evolve(state, index=derive_index(policy, state))
         self.before = self.state
         self.digest: Digest = digest_of(self.state)
         self.inputs = 0
@@ -165,30 +184,32 @@ class Hub:
     def provisioned(self, link: Link, device_id: str) -> None:
         """A device or hub from the configuration connects and authenticates."""
         self.up(link)
-        self.receive(link, Authenticate(device_id, "" if self.policy.dialect is Dialect.FLAT else key(device_id)))
+        flat = self.policy.dialect is Dialect.FLAT
+        self.receive(link, Authenticate(device_id) if flat else credentials(device_id))
         assert self.session(link).device_id == device_id
 
     def found_below(self, device_id: str, node_id: int, link: Link) -> None:
         """The hub on ``link`` announces that a device is with it."""
-        self.receive(link, AssistAuthenticate(device_id, "", node_id))
+        self.receive(link, HubOnline(device_id, node_id))
         assert self.state.directory[node_id].online
 
     def admitted_from_above(self, link: Link, device_id: str, node_id: int, grant: Grant = NO_GRANT) -> str:
-        """A device registers through the parent; its credential."""
+        """A device or, by this grant, a hub registers through the parent; its credential."""
         if link not in self.state.links:
             self.up(link)
-        self.receive(link, Register(device_id))
+        self.receive(link, Register(device_id, journal_of(device_id) if grant == HUB else None))
         credential = key(device_id)
         self.answered(PARENT, Answer(Action.ASSIST_REGISTER, Reason.OK, device_id, node_id, credential, grant))
         assert self.session(link).node_id == node_id
         return credential
 
     def joined(self) -> "Hub":
-        """The parent link is up and this hub was admitted there."""
+        """The parent link is up and this hub was admitted there, by a parent that speaks the extension."""
         done = self.up(PARENT)
         request = sent(done, PARENT)[0].frame
         assert isinstance(request.body, Authenticate)
-        about = Answer(Action.AUTHENTICATE, Reason.OK, request.body.device_id, self.policy.node_id)
+        about = admission(request.body.device_id, self.policy.node_id)
+        about = about if self.policy.has_extension else evolve(about, ext=None)
         self.receive(PARENT, about, msg_id=request.msg_id, source=1, major=Major.OK_RESP)
         assert self.state.parent_present
         return self
@@ -289,9 +310,9 @@ def question(link: Link, body: Request, hub: Hub, msg_id: int, *, target: int, t
     return Send(link, Frame(body, Major.CMD, msg_id, hub.state.node_id, target, trace_id=trace_id))
 
 
-def numbered(link: Link, body: Revoke, number: int, originator: int, *, trace_id: int = 0) -> Send:
-    """A broadcast revoke on a hub link."""
-    return Send(link, Frame(body, Major.CMD, number, originator, 0, trace_id=trace_id))
+def numbered(link: Link, body: Revoke, number: int, originator: int, msg_id: int, *, trace_id: int = 0) -> Send:
+    """A broadcast revoke on an extended link."""
+    return Send(link, Frame(evolve(body, seq=number), Major.CMD, msg_id, originator, 0, trace_id=trace_id))
 
 
 def dropped(rule: str, link: Link | None, done: Step) -> bool:

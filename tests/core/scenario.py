@@ -8,8 +8,8 @@ from hubauth.core.inputs import PARENT, OperatorRevoke
 from hubauth.core.messages import (
     Action,
     Answer,
-    AssistAuthenticate,
     GetPerms,
+    HubOnline,
     PermsInvalidate,
     Reason,
     Register,
@@ -40,7 +40,7 @@ def scenario() -> str:
     """What an eventful hub did and became, for a byte-for-byte comparison between processes."""
     hub = eventful()
     for number in range(10):
-        hub.receive(1, AssistAuthenticate(f"many{number}", "", 1000 + number * 977))
+        hub.receive(1, HubOnline(f"many{number}", 1000 + number * 977))
         hub.happens(OperatorRevoke(Revoke(f"gone{number * 31}")))
     hub.down(PARENT)
     hub.joined()

@@ -3,14 +3,14 @@
 from typing import Any
 
 from hubauth.core.inputs import PARENT
-from hubauth.core.messages import Action, Answer, AssistAuthenticate, PermsInvalidate, Reason
+from hubauth.core.messages import HubOnline, PermsInvalidate
 from hubauth.core.outputs import Send, StartTimer
 from hubauth.core.policy import Dialect
-from tests.core.harness import HUB_A, HUB_B, Hub, mid, question, sent, with_hubs, without_timers
+from tests.core.harness import HUB_A, HUB_B, Hub, admission, mid, question, sent, with_hubs, without_timers
 
 
-def announcement(device_id: str, node_id: int) -> AssistAuthenticate:
-    return AssistAuthenticate(device_id, "", node_id)
+def announcement(device_id: str, node_id: int) -> HubOnline:
+    return HubOnline(device_id, node_id)
 
 
 def full_hub(count: int, **changes: Any) -> Hub:
@@ -26,13 +26,13 @@ def full_hub(count: int, **changes: Any) -> Hub:
 def join(hub: Hub) -> list[tuple[str, int]]:
     """The parent returns; what it is told, batch after batch."""
     hub.up(PARENT)
-    own = Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5)
+    own = admission()
     return bodies(sent(hub.answered(PARENT, own)))
 
 
 def bodies(sends: list[Send]) -> list[tuple[str, int]]:
     found = [send.frame.body for send in sends if send.link == PARENT]
-    return [(body.device_id, body.node_id) for body in found if isinstance(body, AssistAuthenticate)]
+    return [(body.device_id, body.node_id) for body in found if isinstance(body, HubOnline)]
 
 
 IN_ORDER = [("hub-a", HUB_A), ("hub-b", HUB_B), ("admin", 20), ("a0", 100), ("a1", 101), ("b", 50)]
@@ -51,12 +51,12 @@ def test_announcements_of_a_returning_parent_cite_their_rule_and_look_like_all_o
     hub = full_hub(0)
     hub.up(PARENT)
     first = hub.next_id
-    done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5))
+    done = hub.answered(PARENT, admission())
     at_a, at_b, announced, *_ = without_timers(done)
     assert at_a == question(1, PermsInvalidate((), "parent is back"), hub, first, target=0)
     assert at_b == question(2, PermsInvalidate((), "parent is back"), hub, first + 1, target=0)
     assert announced == question(PARENT, announcement("hub-a", HUB_A), hub, first + 2, target=1)
-    assert {"BIND-11", "BIND-5"} <= set(done.rules)
+    assert {"BIND-11", "EXT-8"} <= set(done.rules)
 
 
 def test_batches_are_bounded_and_a_timer_of_no_length_brings_the_next() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from attrs import evolve
+
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import (
     Action,
@@ -10,6 +12,7 @@ from hubauth.core.messages import (
     AssistQueryCredential,
     AssistRegister,
     Authenticate,
+    Ext,
     Grant,
     Reason,
     Register,
@@ -18,7 +21,24 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Pending, Purpose, Route, Session
 from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Assist, Dialect, Policy
-from tests.core.harness import ASK, HUB, HUB_A, HUB_B, NODE, Hub, issued, key, listing, mid, question, reply, root, sent
+from tests.core.harness import (
+    ASK,
+    HUB,
+    HUB_A,
+    HUB_B,
+    NODE,
+    OWN_JOURNAL,
+    Hub,
+    credentials,
+    issued,
+    key,
+    listing,
+    mid,
+    question,
+    reply,
+    root,
+    sent,
+)
 
 WRONG = "w" * 43
 
@@ -373,7 +393,8 @@ def test_registering_on_a_link_that_authenticates_answers_both() -> None:
 def test_a_hub_is_told_what_it_is_as_a_device_and_then_as_a_hub() -> None:
     hub = root()
     hub.up(1)
-    done = hub.receive(1, Authenticate("hub-b", key("hub-b")))
-    assert done.outputs == (reply(1, admitted("hub-b", HUB_B, key("hub-b"), HUB), hub),)
+    done = hub.receive(1, credentials("hub-b"))
+    answer = evolve(admitted("hub-b", HUB_B, key("hub-b"), HUB), ext=Ext(OWN_JOURNAL, "journal of hub-b"))
+    assert done.outputs == (reply(1, answer, hub),)
     assert hub.session(1).is_hub
     assert HUB_B in hub.state.neighbours

@@ -32,8 +32,8 @@ def test_an_entry_is_one_compact_json_array() -> None:
     assert encode_entry("registry", "d", Registration(2)) == b'["registry","d",[2,false,true]]'
     assert encode_entry("links", 3, False) == b'["links",3,false]'
     assert encode_entry("hub", "announcing", (1, 2)) == b'["hub","announcing",[1,2]]'
-    assert encode_entry("neighbours", 0, Neighbour(3, 2, 1)) == b'["neighbours",0,[3,2,1,0]]'
-    assert encode_entry("owed", (7, Revoke("a", 0, "c")), Owed(3, 9)) == b'["owed",[7,["revoke","a",0,"c"]],[3,9]]'
+    assert encode_entry("neighbours", 0, Neighbour(3, 2, 1, 0, "j")) == b'["neighbours",0,[3,2,1,0,"j"]]'
+    assert encode_entry("owed", (7, Revoke("a", 0, "c")), Owed(3, 9)) == b'["owed",[7,["revoke","a",0,"c",0]],[3,9]]'
 
 
 def test_a_state_is_its_entries_as_sorted_lines() -> None:
@@ -48,11 +48,11 @@ def test_a_state_is_its_entries_as_sorted_lines() -> None:
     )
     lines = encode_state(state).split(b"\n")
     assert lines == sorted(lines)
-    assert b'["links",1,false]' in lines and b'["links",2,["d",2,false]]' in lines
+    assert b'["links",1,false]' in lines and b'["links",2,["d",2,false,false]]' in lines
     assert b'["whitelist","d",[2,"c",true]]' in lines and b'["directory",2,["d",2,true]]' in lines
     assert b'["perms",9,["r",["p","q"]]]' in lines and b'["beaten","p","old"]' in lines
     assert b'["hub","announcing",null]' in lines and b'["hub","node_id",1]' in lines
-    assert len(lines) == 9 + 7
+    assert len(lines) == 11 + 7
     assert decode_state(Policy(), encode_state(state)).directory == state.directory
 
 

@@ -15,6 +15,9 @@ from hubauth.core.messages import (
     Frame,
     GetPerms,
     Grant,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     Malformed,
     Offline,
     PermsInvalidate,
@@ -237,9 +240,10 @@ def test_an_answer_given_twice() -> None:
 
 def test_an_answer_to_what_is_no_request() -> None:
     hub = with_hubs(mid())
+    hub.admitted_from_above(3, "d", 30)
     unasked = ["NoAnswerWithoutRequest"]
     for body in (
-        AssistAuthenticate("d", "", 30),
+        HubOnline("d", 30),
         Answer(Action.GET_PERMS, Reason.OK),
         Malformed(None, "bad"),
         Malformed(Action.GET_PERMS, "bad", is_answer=True),
@@ -247,13 +251,18 @@ def test_an_answer_to_what_is_no_request() -> None:
     ):
         assert after(hub, received(1, body), ok(1, Action.GET_PERMS)) == unasked
     for link, request, found in (
-        (1, AssistAuthenticate("d", "c", 30), []),
+        (1, AssistAuthenticate("d", "c"), []),
         (1, Malformed(Action.GET_PERMS, "bad"), []),
         (1, PermsInvalidate(), []),
         (PARENT, PermsInvalidate(), unasked),
-        (PARENT, AssistAuthenticate("d", "", 30), unasked),
-        (PARENT, AssistAuthenticate("d", "c", 30), []),
+        (PARENT, HubOnline("d", 30), unasked),
+        (PARENT, AssistAuthenticate("d", "c"), []),
         (99, GetPerms(40), unasked),
+        (1, HubFence(), []),
+        (3, HubFence(), unasked),
+        (3, HubDismiss("d", 30), unasked),
+        (3, Malformed(Action.HUB_FENCE, "bad"), unasked),
+        (1, Malformed(Action.HUB_ONLINE, "bad"), unasked),
     ):
         judged = after(hub, received(link, request), ok(link, Action.ASSIST_AUTHENTICATE, reason=Reason.FORBIDDEN))
         assert judged == found

@@ -12,6 +12,7 @@ from hubauth.core.messages import (
     AssistAuthenticate,
     AssistRegister,
     Authenticate,
+    Ext,
     Frame,
     GetPerms,
     Major,
@@ -24,7 +25,7 @@ from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.recovery import after_restart, indexed
-from tests.core.harness import HUB_A, NODE, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
+from tests.core.harness import HUB_A, NODE, OWN_JOURNAL, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
 
 OWN = Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5, key("mid"))
 
@@ -129,7 +130,7 @@ def test_what_the_parent_had_asked_is_forgotten_when_it_goes() -> None:
 def test_a_hub_authenticates_to_its_parent_like_a_device() -> None:
     hub = mid(joined=False)
     done = hub.up(PARENT)
-    body = Authenticate("mid", key("mid"))
+    body = Authenticate("mid", key("mid"), Ext(OWN_JOURNAL))
     assert done.outputs == (Send(PARENT, Frame(body, Major.CMD, 1, 0, 0)), StartTimer(1, 5.0))
     assert hub.state.pending[1] == Pending(Purpose.SELF_AUTHENTICATE, Action.AUTHENTICATE, PARENT, device_id="mid")
     assert not hub.state.parent_present
@@ -140,7 +141,8 @@ def test_a_hub_without_a_node_or_without_a_credential_registers() -> None:
     for changes in ({"node_id": 0}, {"credential": ""}, {"node_id": 0, "dialect": Dialect.FLAT}):
         hub = mid(joined=False, **changes)
         done = hub.up(PARENT)
-        assert sent(done) == [Send(PARENT, Frame(Register("mid"), Major.CMD, 1, 0, 0))]
+        ext = None if "dialect" in changes else Ext(OWN_JOURNAL)
+        assert sent(done) == [Send(PARENT, Frame(Register("mid", ext), Major.CMD, 1, 0, 0))]
         assert hub.state.pending[1].purpose is Purpose.SELF_REGISTER
 
 
@@ -163,7 +165,7 @@ def test_a_hub_keeps_the_node_and_credential_it_was_given() -> None:
     hub.answered(PARENT, Answer(Action.REGISTER, Reason.OK, "mid", 8, key("new")))
     assert (hub.state.node_id, hub.state.credential) == (8, key("new"))
     hub.down(PARENT)
-    assert sent(hub.up(PARENT))[0].frame.body == Authenticate("mid", key("new"))
+    assert sent(hub.up(PARENT))[0].frame.body == Authenticate("mid", key("new"), Ext(OWN_JOURNAL))
     hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 8, key("other")))
     assert hub.state.parent_present and hub.state.credential == key("new")
 

@@ -9,13 +9,15 @@ from hubauth.core.messages import (
     AssistRegister,
     Authenticate,
     GetPerms,
+    HubDismiss,
+    HubOnline,
     Offline,
     Reason,
 )
 from hubauth.core.model import Pending, Purpose, Route
 from hubauth.core.outputs import Close
 from hubauth.core.policy import Dialect
-from tests.core.harness import HUB_A, NODE, key, listing, mid, question, reply, root, sent, with_hubs
+from tests.core.harness import HUB_A, HUB_B, NODE, key, listing, mid, question, reply, root, sent, with_hubs
 
 
 def about(reason: Reason, node_id: int, action: Action = Action.OFFLINE, device_id: str = "d") -> Answer:
@@ -268,14 +270,42 @@ def test_the_reason_of_a_report_is_passed_on_with_it() -> None:
     assert "OFF-13" in done.rules
 
 
+def test_a_report_without_a_node_is_about_the_device_it_names() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    done = hub.receive(1, AssistOffline("x"))
+    assert [send.frame.body for send in sent(done)] == [about(Reason.NOT_INDEXED, 0, Action.ASSIST_OFFLINE, "x")]
+    done = hub.receive(1, AssistOffline("d"))
+    assert [send.frame.body for send in sent(done, PARENT)] == [AssistOffline("d", 30)]
+    assert {"OFF-12", "OFF-6"} <= set(done.rules) and not hub.is_online(30)
+
+
+def test_a_parent_has_nothing_to_report() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    for message in (AssistOffline("d", 30), AssistOffline("d"), AssistOffline("x", 99), AssistOffline("x")):
+        done = hub.receive(PARENT, message, source=1)
+        answer = about(Reason.NOT_INDEXED, message.node_id, Action.ASSIST_OFFLINE, message.device_id)
+        assert done.outputs == (reply(PARENT, answer, hub, target=1),)
+        assert "OFF-7" in done.rules and hub.unchanged
+
+
 # Orders of the parent
+
+
+def test_a_child_hub_gives_no_orders() -> None:
+    hub = with_hubs(mid())
+    hub.found_below("d", 30, 1)
+    done = hub.receive(2, HubDismiss("d", 30))
+    assert done.outputs == (reply(2, about(Reason.FORBIDDEN, 30, Action.HUB_DISMISS), hub, target=HUB_B),)
+    assert "EXT-9" in done.rules and hub.unchanged
 
 
 def test_a_hub_told_that_its_own_node_is_superseded_ends_the_session_and_reports_nothing() -> None:
     hub = mid()
     hub.admitted_from_above(1, "d", 30)
-    done = hub.receive(PARENT, AssistOffline("d", 30), source=1, trace_id=5)
-    answer = about(Reason.OK, 30, Action.ASSIST_OFFLINE)
+    done = hub.receive(PARENT, HubDismiss("d", 30), source=1, trace_id=5)
+    answer = about(Reason.OK, 30, Action.HUB_DISMISS)
     assert done.outputs == (Close(1), reply(PARENT, answer, hub, target=1, trace_id=5))
     assert 1 not in hub.state.links and not hub.is_online(30) and "d" in hub.state.whitelist
     assert "BIND-12" in done.rules and "OFF-5" not in done.rules
@@ -285,13 +315,13 @@ def test_or_it_passes_the_order_down() -> None:
     hub = with_hubs(mid())
     hub.found_below("d", 30, 1)
     order = hub.next_id
-    done = hub.receive(PARENT, AssistOffline("d", 30), source=1)
+    done = hub.receive(PARENT, HubDismiss("d", 30), source=1)
     assert done.outputs == (
-        question(1, AssistOffline("d", 30), hub, order, target=HUB_A),
-        reply(PARENT, about(Reason.OK, 30, Action.ASSIST_OFFLINE), hub, target=1),
+        question(1, HubDismiss("d", 30), hub, order, target=HUB_A),
+        reply(PARENT, about(Reason.OK, 30, Action.HUB_DISMISS), hub, target=1),
     )
     assert hub.state.directory[30] == Route("d", HUB_A, False)
-    assert hub.state.pending[order] == Pending(Purpose.DISMISS, Action.ASSIST_OFFLINE, 1, device_id="d", node_id=30)
+    assert hub.state.pending[order] == Pending(Purpose.DISMISS, Action.HUB_DISMISS, 1, device_id="d", node_id=30)
     assert "BIND-12" in done.rules
 
 
@@ -300,25 +330,25 @@ def test_an_order_about_a_node_that_is_not_online_here_is_not_indexed() -> None:
     hub.admitted_from_above(1, "d", 30)
     hub.receive(1, Offline("d"))
     for device_id, node_id in (("d", 30), ("x", 99)):
-        done = hub.receive(PARENT, AssistOffline(device_id, node_id), source=1)
-        answer = about(Reason.NOT_INDEXED, node_id, Action.ASSIST_OFFLINE, device_id)
+        done = hub.receive(PARENT, HubDismiss(device_id, node_id), source=1)
+        answer = about(Reason.NOT_INDEXED, node_id, Action.HUB_DISMISS, device_id)
         assert done.outputs == (reply(PARENT, answer, hub, target=1),)
-        assert "OFF-7" in done.rules and "BIND-12" not in done.rules
+        assert "EXT-9" in done.rules and "BIND-12" not in done.rules
         assert hub.unchanged
 
 
 def test_an_order_is_obeyed_without_looking_at_the_name() -> None:
     hub = mid()
     hub.admitted_from_above(1, "d", 30)
-    hub.receive(PARENT, AssistOffline("", 30), source=1)
+    hub.receive(PARENT, HubDismiss("x", 30), source=1)
     assert not hub.is_online(30)
 
 
 def test_a_device_dismissed_from_above_can_authenticate_again() -> None:
     hub = mid()
     hub.admitted_from_above(1, "d", 30)
-    hub.receive(PARENT, AssistOffline("d", 30), source=1)
+    hub.receive(PARENT, HubDismiss("d", 30), source=1)
     hub.up(2)
     done = hub.receive(2, Authenticate("d", key("d")))
-    assert sent(done)[0].frame.body == AssistAuthenticate("d", "", 30)
+    assert sent(done)[0].frame.body == HubOnline("d", 30)
     assert hub.session(2).node_id == 30

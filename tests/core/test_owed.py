@@ -7,12 +7,12 @@ from hubauth.core.messages import (
     Action,
     Answer,
     AssistAuthenticate,
-    AssistOffline,
     AssistQueryCredential,
     AssistRegister,
     Authenticate,
     Body,
     Frame,
+    HubFence,
     Reason,
     Revoke,
 )
@@ -24,9 +24,10 @@ from tests.core.harness import (
     HUB_A,
     HUB_B,
     Hub,
+    admission,
+    credentials,
     dropped,
     issued,
-    key,
     listing,
     mid,
     root,
@@ -34,7 +35,7 @@ from tests.core.harness import (
     with_hubs,
 )
 
-FENCED = Answer(Action.ASSIST_OFFLINE, Reason.NOT_INDEXED)
+FENCED = Answer(Action.HUB_FENCE, Reason.OK)
 FENCE = "fence"
 
 
@@ -50,19 +51,19 @@ def away(batch: int, names: str, **changes: object) -> Hub:
 def back(hub: Hub, link: int = 3) -> Step:
     """Hub A is back."""
     hub.up(link)
-    return hub.receive(link, Authenticate("hub-a", key("hub-a")))
+    return hub.receive(link, credentials("hub-a"))
 
 
 def seen(done: Step, link: int = 3) -> list[tuple[str, int] | str]:
     """What a hub was sent in a step: names and numbers of revokes, fences, and the actions of everything else."""
-    return [_seen(send.frame.body, send.frame.msg_id) for send in sent(done, link)]
+    return [_seen(send.frame.body) for send in sent(done, link)]
 
 
-def _seen(body: Body, msg_id: int) -> tuple[str, int] | str:
+def _seen(body: Body) -> tuple[str, int] | str:
     if isinstance(body, Revoke):
-        return body.device_id, msg_id
+        return body.device_id, body.seq
     assert not isinstance(body, bytes) and body.action is not None
-    return FENCE if isinstance(body, AssistOffline) and body.node_id == 0 else body.action.value
+    return FENCE if isinstance(body, HubFence) else body.action.value
 
 
 def fences(hub: Hub, link: int = 3) -> list[int]:
@@ -80,7 +81,7 @@ def test_each_batch_is_brought_by_the_acknowledgement_of_the_one_before() -> Non
     hub = away(2, "abcde")
     done = back(hub)
     assert seen(done) == ["auth", ("a", 1), ("b", 2), FENCE]
-    assert {"REV-13", "REV-14", "REV-15", "REV-21"} <= set(done.rules)
+    assert {"EXT-11", "EXT-12", "EXT-10", "REV-21"} <= set(done.rules)
     assert seen(hub.answered(3, FENCED)) == [("c", 3), ("d", 4), FENCE]
     assert list(hub.owed(HUB_A)) == [Revoke("c"), Revoke("d"), Revoke("e")]
     assert seen(hub.answered(3, FENCED)) == [("e", 5), FENCE]
@@ -159,8 +160,8 @@ def test_what_was_sent_before_goes_again_in_batches_before_what_never_was() -> N
 def test_a_refused_fence_brings_nothing() -> None:
     hub = away(1, "ab")
     back(hub)
-    done = hub.answered(3, Answer(Action.ASSIST_OFFLINE, Reason.FORBIDDEN))
-    assert dropped("REV-14", 3, done) and len(hub.owed(HUB_A)) == 2
+    done = hub.answered(3, Answer(Action.HUB_FENCE, Reason.FORBIDDEN))
+    assert dropped("EXT-12", 3, done) and len(hub.owed(HUB_A)) == 2
     hub.down(3)
     assert seen(back(hub, 4), 4) == ["auth", ("a", 1), FENCE]
 
@@ -186,7 +187,7 @@ def test_a_parent_is_owed_likewise() -> None:
     for name in "ab":
         hub.happens(OperatorRevoke(Revoke(name)))
     hub.up(PARENT)
-    done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5))
+    done = hub.answered(PARENT, admission())
     assert seen(done, PARENT) == [("a", 1), FENCE]
     assert seen(hub.answered(PARENT, FENCED), PARENT) == [("b", 2), FENCE]
 
@@ -259,16 +260,11 @@ def test_what_was_sent_before_goes_again_before_anything_out_of_turn() -> None:
     assert seen(done) == [("b", 2), ("c", 3), ("d", 4), FENCE, "assist_auth"]
 
 
-def test_an_addressed_revoke_takes_a_number_after_all_that_is_sent_again() -> None:
-    hub = with_hubs(root(revoke_batch=2))
-    for name in "ab":
-        hub.happens(OperatorRevoke(Revoke(name)))
-    hub.down(1)
-    hub.now_with(revoke_batch=1)
+def test_an_addressed_revoke_has_no_number_and_waits_for_nothing() -> None:
+    hub = away(1, "ab")
     back(hub)
-    done = hub.happens(OperatorRevoke(Revoke("d"), target=HUB_A))
-    assert seen(done) == [("b", 2), FENCE, ("d", 3)]
-    assert seen(hub.happens(OperatorRevoke(Revoke("e"), target=HUB_A))) == [("e", 4)]
+    assert seen(hub.happens(OperatorRevoke(Revoke("d", seq=9), target=HUB_A))) == [("d", 0)]
+    assert seen(hub.answered(3, FENCED)) == [("b", 2), FENCE]
 
 
 def test_what_is_on_its_way_already_is_not_sent_twice() -> None:
@@ -308,7 +304,7 @@ def drain(hub: Counted, owed: int) -> None:
     assert len(hub.happens(OperatorRevoke(Revoke("d7"))).changes) == 1
     assert len(hub.state.owed) == owed
     hub.happens(LinkUp(3))
-    done = hub.happens(Received(3, Frame(Authenticate("hub-a", key("hub-a")))))
+    done = hub.happens(Received(3, Frame(credentials("hub-a"))))
     heard: list[tuple[str, int] | str] = []
     while hub.state.owed:
         heard += [one for one in seen(done) if isinstance(one, tuple)]

@@ -184,7 +184,7 @@ def test_a_request_is_held_until_its_originators_permissions_are_known() -> None
     assert {"TRUST-6", "TRUST-7"} <= set(done.rules) and "REV-1" not in done.rules
     assert hub.state.neighbours == before.neighbours
     done = hub.answered(PARENT, perms(30, REVOKER))
-    assert (sent(done)[0].link, sent(done)[0].frame.body) == (PARENT, Revoke("x"))
+    assert (sent(done)[0].link, sent(done)[0].frame.body) == (PARENT, Revoke("x", seq=1))
     assert sent(done)[0].frame.trace_id == 3
     assert hub.state.perms[30] == REVOKER
     assert {"REV-1", "REV-2", "PERM-4"} <= set(done.rules)
@@ -324,7 +324,7 @@ def test_a_known_permission_is_used_at_once() -> None:
     hub.receive(1, GetPerms(30))
     hub.answered(PARENT, perms(30, REVOKER))
     done = hub.receive(1, Revoke("x"))
-    assert "TRUST-7" not in done.rules and sent(done)[0].frame.body == Revoke("x")
+    assert "TRUST-7" not in done.rules and sent(done)[0].frame.body == Revoke("x", seq=1)
 
 
 def test_where_roles_are_not_on_the_wire_nobody_is_asked() -> None:

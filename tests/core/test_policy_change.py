@@ -8,11 +8,11 @@ from hubauth.core.inputs import PARENT, PolicyChanged
 from hubauth.core.messages import (
     Action,
     Answer,
-    AssistAuthenticate,
     AssistOffline,
     Authenticate,
     GetPerms,
     Grant,
+    HubOnline,
     Reason,
     Revoke,
 )
@@ -20,7 +20,21 @@ from hubauth.core.model import Entry, Neighbour, Registration, Session
 from hubauth.core.outputs import Close, Note, NoteKind
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
-from tests.core.harness import HUB, PROVISIONED, Hub, key, listing, mid, numbered, question, root, sent, with_hubs
+from tests.core.harness import (
+    HUB,
+    PROVISIONED,
+    Hub,
+    dropped,
+    journal_of,
+    key,
+    listing,
+    mid,
+    numbered,
+    question,
+    root,
+    sent,
+    with_hubs,
+)
 
 
 def refused(hub: Hub, **changes: Any) -> str:
@@ -191,7 +205,7 @@ def promoted(is_hub: bool = True) -> Hub:
 
 def joins_again(hub: Hub) -> Step:
     hub.up(1)
-    return hub.receive(1, Authenticate("k", hub.state.whitelist["k"].credential))
+    return hub.receive(1, Authenticate("k", hub.state.whitelist["k"].credential, journal_of("k")))
 
 
 def test_a_node_that_becomes_a_hub_joins_anew_as_one() -> None:
@@ -202,7 +216,7 @@ def test_a_node_that_becomes_a_hub_joins_anew_as_one() -> None:
     assert {"TRUST-2", "LINK-11"} <= set(done.rules)
     joins_again(hub)
     assert hub.session(1).is_hub and hub.state.whitelist["k"].is_hub
-    assert hub.state.neighbours[2] == Neighbour()
+    assert hub.state.neighbours[2] == Neighbour(journal="journal of k")
     hub.found_below("leaf", 30, 1)
 
 
@@ -214,8 +228,8 @@ def test_a_node_that_is_no_hub_any_more_joins_anew_as_a_device() -> None:
     assert {"TRUST-2", "LINK-11", "OFF-8"} <= set(done.rules)
     joins_again(hub)
     assert not hub.session(1).is_hub and not hub.state.whitelist["k"].is_hub
-    done = hub.receive(1, AssistAuthenticate("leaf", "", 30))
-    assert "TRUST-3" in done.rules
+    done = hub.receive(1, HubOnline("leaf", 30))
+    assert dropped("EXT-1", 1, done)
 
 
 def test_a_hub_that_becomes_one_again_hears_what_it_missed() -> None:
@@ -226,7 +240,8 @@ def test_a_hub_that_becomes_one_again_hears_what_it_missed() -> None:
     hub.receive(3, Revoke("x"))
     assert list(hub.owed(2)) == [Revoke("x")]
     hub.now_with(node_roles={2: "hub"})
-    assert numbered(1, Revoke("x"), 1, 20) in sent(joins_again(hub))
+    own = hub.next_id
+    assert numbered(1, Revoke("x"), 1, 20, own) in sent(joins_again(hub))
 
 
 def test_a_policy_that_changes_no_role_leaves_sessions_as_they_are() -> None:

@@ -4,11 +4,12 @@ from hubauth.core.inputs import PARENT
 from hubauth.core.messages import (
     Action,
     Answer,
-    AssistAuthenticate,
     AssistOffline,
     AssistRegister,
     Authenticate,
     Frame,
+    HubDismiss,
+    HubOnline,
     Major,
     Offline,
     Reason,
@@ -20,6 +21,7 @@ from hubauth.core.policy import Dialect
 from tests.core.harness import (
     HUB_A,
     HUB_B,
+    credentials,
     dropped,
     issued,
     key,
@@ -34,8 +36,8 @@ from tests.core.harness import (
 )
 
 
-def announcement(device_id: str, node_id: int) -> AssistAuthenticate:
-    return AssistAuthenticate(device_id, "", node_id)
+def announcement(device_id: str, node_id: int) -> HubOnline:
+    return HubOnline(device_id, node_id)
 
 
 # Binding
@@ -55,7 +57,7 @@ def test_a_link_bound_to_another_device_first_takes_that_one_offline() -> None:
     assert hub.state.directory[30] == Route("d", 30, False)
     assert hub.state.directory[31] == Route("e", 31, True)
     assert hub.session(1) == Session("e", 31, False)
-    assert {"BIND-2", "OFF-5", "BIND-5"} <= set(done.rules)
+    assert {"BIND-2", "OFF-5", "EXT-8"} <= set(done.rules)
 
 
 def test_the_same_device_again_on_its_link_supersedes_nobody() -> None:
@@ -102,7 +104,7 @@ def test_without_a_message_for_it_the_old_link_is_told_nothing() -> None:
 def test_the_old_link_of_a_hub_is_closed_all_the_same() -> None:
     hub = with_hubs(root(close_superseded=False))
     hub.up(3)
-    done = hub.receive(3, Authenticate("hub-a", key("hub-a")))
+    done = hub.receive(3, credentials("hub-a"))
     assert done.outputs[0] == Close(1) and 1 not in hub.state.links
     assert {"BIND-3", "BIND-4", "LINK-11"} <= set(done.rules)
 
@@ -130,7 +132,7 @@ def test_a_hub_that_binds_again_on_its_link_keeps_what_is_behind_it() -> None:
     hub = mid()
     hub.provisioned(1, "hub-a")
     hub.found_below("d", 30, 1)
-    done = hub.receive(1, Authenticate("hub-a", key("hub-a")))
+    done = hub.receive(1, credentials("hub-a"))
     assert hub.is_online(30) and "OFF-8" not in done.rules
 
 
@@ -140,7 +142,7 @@ def test_a_hub_on_a_new_link_counts_as_the_loss_of_its_old_one() -> None:
     hub.found_below("d", 30, 1)
     hub.up(3)
     told = hub.next_id
-    done = hub.receive(3, Authenticate("hub-a", key("hub-a")))
+    done = hub.receive(3, credentials("hub-a"))
     assert sent(done, PARENT) == [
         question(PARENT, AssistOffline("d", 30), hub, told, target=1),
         question(PARENT, announcement("hub-a", HUB_A), hub, told + 1, target=1),
@@ -165,7 +167,7 @@ def test_every_binding_is_announced_upwards_before_it_is_answered() -> None:
             reply(1, Answer(Action.REGISTER, Reason.OK, "d", 30, key("d")), hub),
         ]
         assert not hub.state.pending
-        assert "BIND-5" in done.rules
+        assert "EXT-8" in done.rules
 
 
 def test_nothing_is_announced_to_nobody_or_without_presence_messages() -> None:
@@ -173,7 +175,7 @@ def test_nothing_is_announced_to_nobody_or_without_presence_messages() -> None:
     hub.up(PARENT)
     hub.up(1)
     done = hub.receive(1, Authenticate("admin", key("admin")))
-    assert sent(done, PARENT) == [] and "BIND-5" not in done.rules
+    assert sent(done, PARENT) == [] and "EXT-8" not in done.rules
     hub = mid(dialect=Dialect.FLAT)
     hub.up(1)
     hub.receive(1, Register("d"))
@@ -197,17 +199,6 @@ def test_an_announcement_is_never_answered() -> None:
     hub = with_hubs(root(**listing(d=30, e=31)))
     done = hub.receive(1, announcement("d", 30))
     assert done.outputs == ()
-
-
-def test_an_announcement_without_a_node_is_understood_where_the_device_is_known() -> None:
-    hub = with_hubs(root())
-    hub.receive(1, AssistRegister("d"))
-    hub.receive(1, announcement("d", 0))
-    assert hub.state.directory[2] == Route("d", HUB_A, True)
-    hub = with_hubs(mid())
-    hub.found_below("d", 30, 1)
-    hub.receive(2, announcement("d", 0))
-    assert hub.state.directory[30] == Route("d", HUB_B, True)
 
 
 def test_an_announcement_that_cannot_be_true_is_dropped() -> None:
@@ -265,12 +256,10 @@ def test_a_node_that_was_online_through_another_hub_is_taken_from_it() -> None:
     hub.found_below("d", 30, 1)
     order = hub.next_id
     done = hub.receive(2, announcement("d", 30))
-    assert done.outputs == (question(1, AssistOffline("d", 30), hub, order, target=HUB_A),)
+    assert done.outputs == (question(1, HubDismiss("d", 30), hub, order, target=HUB_A),)
     assert hub.state.directory[30] == Route("d", HUB_B, True)
-    assert hub.state.pending[order] == Pending(
-        Purpose.DISMISS, Action.ASSIST_OFFLINE, asked=1, device_id="d", node_id=30
-    )
-    assert {"BIND-6", "BIND-7"} <= set(done.rules)
+    assert hub.state.pending[order] == Pending(Purpose.DISMISS, Action.HUB_DISMISS, asked=1, device_id="d", node_id=30)
+    assert {"BIND-6", "EXT-9"} <= set(done.rules)
 
 
 def test_a_device_that_binds_here_is_taken_from_the_hub_below() -> None:
@@ -279,8 +268,8 @@ def test_a_device_that_binds_here_is_taken_from_the_hub_below() -> None:
     hub.found_below("d", 2, 1)
     hub.up(3)
     done = hub.receive(3, Register("d"))
-    orders = [send for send in sent(done, 1) if send.frame.body == AssistOffline("d", 2)]
-    assert len(orders) == 1 and "BIND-7" in done.rules
+    orders = [send for send in sent(done, 1) if send.frame.body == HubDismiss("d", 2)]
+    assert len(orders) == 1 and "EXT-9" in done.rules
     assert hub.state.directory[2] == Route("d", 2, True)
 
 
@@ -288,10 +277,10 @@ def test_the_same_hub_again_or_a_node_that_was_offline_is_no_reason_for_an_order
     hub = with_hubs(root(**listing(d=30, e=31)))
     hub.found_below("d", 30, 1)
     done = hub.receive(1, announcement("d", 30))
-    assert done.outputs == () and "BIND-7" not in done.rules
+    assert done.outputs == () and "EXT-9" not in done.rules
     hub.receive(1, AssistOffline("d", 30))
     done = hub.receive(2, announcement("d", 30))
-    assert done.outputs == () and "BIND-7" not in done.rules
+    assert done.outputs == () and "EXT-9" not in done.rules
 
 
 def test_an_announced_node_with_a_session_here_loses_it_without_a_report() -> None:
@@ -314,7 +303,7 @@ def test_while_an_order_is_unanswered_that_hubs_announcements_of_the_node_are_ig
     hub.receive(1, announcement("e", 31))
     assert hub.state.directory[31].via == HUB_A
     hub.receive(2, announcement("d", 30))
-    done = hub.answered(1, Answer(Action.ASSIST_OFFLINE, Reason.OK, "d", 30))
+    done = hub.answered(1, Answer(Action.HUB_DISMISS, Reason.OK, "d", 30))
     assert done.outputs == () and not hub.state.pending
     hub.receive(1, announcement("d", 30))
     assert hub.state.directory[30].via == HUB_A

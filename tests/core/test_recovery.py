@@ -9,7 +9,15 @@ from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, aft
 from hubauth.core.transition import STATE_FIELDS, Step
 from tests.core.harness import Hub, issued, mid, root, with_hubs
 
-ENDING = {"next_msg_id", "parent_present", "parent_node", "perms_epoch", "announcing", "announce_timer"}
+ENDING = {
+    "next_msg_id",
+    "parent_present",
+    "parent_extended",
+    "parent_node",
+    "perms_epoch",
+    "announcing",
+    "announce_timer",
+}
 ENDING |= {"links", "perms", "pending"}
 
 

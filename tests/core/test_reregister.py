@@ -1,6 +1,15 @@
 """Registering a device that is known, and devices that may not be registered over."""
 
-from hubauth.core.messages import Action, Answer, AssistOffline, AssistRegister, Grant, Reason, Register, Revoke
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    AssistRegister,
+    Grant,
+    HubFence,
+    Reason,
+    Register,
+    Revoke,
+)
 from hubauth.core.model import Registration, Session
 from hubauth.core.policy import Dialect, Reregister
 from tests.core.harness import (
@@ -25,17 +34,17 @@ def registered_answer(device_id: str, node_id: int, credential: str, grant: Gran
 def test_registering_again_gives_the_same_node_a_new_credential_and_revokes_first() -> None:
     hub = with_hubs(root())
     hub.registered(3, "d")
-    fence = hub.next_id
+    first = hub.next_id
     revoke = Revoke("d", 2)
     hub.up(4)
     done = hub.receive(4, Register("d"))
     fresh = hub.state.whitelist["d"].credential
     sends = sent(done)
     assert sends == [
-        numbered(1, revoke, 1, 1),
-        question(1, AssistOffline("d", 0), hub, fence, target=HUB_A),
-        numbered(2, revoke, 1, 1),
-        question(2, AssistOffline("d", 0), hub, fence + 1, target=11),
+        numbered(1, revoke, 1, 1, first),
+        question(1, HubFence(), hub, first + 1, target=HUB_A),
+        numbered(2, revoke, 1, 1, first + 2),
+        question(2, HubFence(), hub, first + 3, target=11),
         reply(4, registered_answer("d", 2, fresh), hub),
     ]
     assert fresh == issued(hub.inputs)
@@ -57,11 +66,11 @@ def test_registering_again_on_its_own_link_keeps_that_link() -> None:
 def test_for_another_hub_the_revoke_goes_to_the_asking_path_before_the_answer() -> None:
     hub = with_hubs(root())
     hub.receive(1, AssistRegister("d"))
-    fence = hub.next_id
+    first = hub.next_id
     done = hub.receive(1, AssistRegister("d"))
     assert sent(done, 1) == [
-        numbered(1, Revoke("d", 2), 1, 1),
-        question(1, AssistOffline("d", 0), hub, fence, target=HUB_A),
+        numbered(1, Revoke("d", 2), 1, 1, first),
+        question(1, HubFence(), hub, first + 1, target=HUB_A),
         reply(1, Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 2, issued(hub.inputs), NODE), hub, target=HUB_A),
     ]
 

@@ -23,6 +23,7 @@ from tests.core.harness import (
     HUB_A,
     PROVISIONED,
     Hub,
+    credentials,
     issued,
     key,
     mid,
@@ -244,7 +245,7 @@ def test_the_revoke_of_a_provisioned_binding_beats_the_configuration() -> None:
     hub.now_with(announce_batch=9)
     assert "hub-b" not in hub.state.whitelist
     hub.up(4)
-    done = hub.receive(4, Authenticate("hub-b", key("hub-b")))
+    done = hub.receive(4, credentials("hub-b"))
     assert sent(done)[0].frame.body == Answer(Action.AUTHENTICATE, Reason.NOT_ADMITTED, "hub-b")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from attrs import evolve
 
 from hubauth.core.inputs import PARENT, OperatorRevoke
-from hubauth.core.messages import Action, Answer, AssistOffline, Authenticate, Frame, Major, Reason, Revoke
+from hubauth.core.messages import Action, Answer, Authenticate, Frame, HubFence, Major, Reason, Revoke
 from hubauth.core.model import Neighbour, Pending, Purpose
 from hubauth.core.outputs import Note, NoteKind, Send, StartTimer, Tell
 from hubauth.core.policy import Dialect
@@ -15,6 +15,8 @@ from tests.core.harness import (
     HUB_B,
     PROVISIONED,
     Hub,
+    admission,
+    credentials,
     dropped,
     key,
     listing,
@@ -32,11 +34,8 @@ def told(reason: Reason, device_id: str = "d", node_id: int = 0) -> Answer:
     return Answer(Action.REVOKE, reason, device_id, node_id)
 
 
-def fence(device_id: str = "d") -> AssistOffline:
-    return AssistOffline(device_id, 0)
-
-
-FENCED = Answer(Action.ASSIST_OFFLINE, Reason.NOT_INDEXED)
+FENCE = HubFence()
+FENCED = Answer(Action.HUB_FENCE, Reason.OK)
 
 
 def test_a_devices_broadcast_goes_to_every_hub_and_the_parent_each_with_a_fence() -> None:
@@ -48,17 +47,17 @@ def test_a_devices_broadcast_goes_to_every_hub_and_the_parent_each_with_a_fence(
     done = hub.receive(3, revoke, msg_id=77, trace_id=5)
     assert done.outputs == (
         StartTimer(asked, 30.0),
-        numbered(PARENT, revoke, 1, ADMIN, trace_id=5),
-        question(PARENT, fence(), hub, asked + 1, target=1),
-        numbered(1, revoke, 1, ADMIN, trace_id=5),
-        question(1, fence(), hub, asked + 2, target=HUB_A),
-        numbered(2, revoke, 1, ADMIN, trace_id=5),
-        question(2, fence(), hub, asked + 3, target=HUB_B),
+        numbered(PARENT, revoke, 1, ADMIN, asked + 1, trace_id=5),
+        question(PARENT, FENCE, hub, asked + 2, target=1),
+        numbered(1, revoke, 1, ADMIN, asked + 3, trace_id=5),
+        question(1, FENCE, hub, asked + 4, target=HUB_A),
+        numbered(2, revoke, 1, ADMIN, asked + 5, trace_id=5),
+        question(2, FENCE, hub, asked + 6, target=HUB_B),
     )
-    assert hub.state.neighbours[HUB_A] == Neighbour(1, 0, written=1)
+    assert hub.state.neighbours[HUB_A] == Neighbour(1, 0, written=1, journal="journal of hub-a")
     assert hub.owed(HUB_A) == {revoke: (1, ADMIN)}
-    assert hub.state.pending[asked + 2] == Pending(Purpose.FENCE, Action.ASSIST_OFFLINE, 1, number=1)
-    assert {"REV-2", "REV-13", "REV-14", "REV-15", "REV-18"} <= set(done.rules)
+    assert hub.state.pending[asked + 4] == Pending(Purpose.FENCE, Action.HUB_FENCE, 1, number=1)
+    assert {"REV-2", "EXT-11", "EXT-12", "EXT-10", "REV-18"} <= set(done.rules)
 
 
 def test_a_broadcast_does_not_go_back_where_it_came_from() -> None:
@@ -78,7 +77,7 @@ def test_a_hub_that_is_taken_for_a_device_is_never_told_what_it_said_itself() ->
     hub.provisioned(3, "hub-a")
     assert not hub.session(3).is_hub
     done = hub.receive(3, Revoke("d"), msg_id=1)
-    assert [send.frame.body for send in sent(done)] == [Revoke("d"), fence()] and not sent(done, 3)
+    assert [send.frame.body for send in sent(done)] == [Revoke("d", seq=1), FENCE] and not sent(done, 3)
     assert not hub.owed(HUB_A)
     assert list(hub.owed(HUB_B)) == [Revoke("d")]
 
@@ -101,68 +100,70 @@ def test_numbers_increase_per_neighbour_and_direction() -> None:
     hub = with_hubs(root())
     for number, device_id in enumerate("abc", start=1):
         done = hub.happens(OperatorRevoke(Revoke(device_id)))
-        assert [send.frame.msg_id for send in sent(done) if isinstance(send.frame.body, Revoke)] == [number] * 2
-    hub.receive(1, Revoke("d"), msg_id=50, source=HUB_A)
+        revokes = [send.frame.body for send in sent(done) if isinstance(send.frame.body, Revoke)]
+        assert [body.seq for body in revokes] == [number] * 2
+    hub.receive(1, Revoke("d", seq=50), source=HUB_A)
     assert (hub.state.neighbours[HUB_A].sent, hub.state.neighbours[HUB_A].handled) == (3, 50)
     assert (hub.state.neighbours[HUB_B].sent, hub.state.neighbours[HUB_B].handled) == (4, 0)
 
 
 def test_a_number_that_was_handled_before_is_ignored() -> None:
     hub = mid()
-    hub.receive(PARENT, Revoke("x"), msg_id=5, source=1)
+    hub.receive(PARENT, Revoke("x", seq=5), source=1)
     hub.admitted_from_above(1, "d", 30)
     for number in (1, 4, 5):
-        done = hub.receive(PARENT, Revoke("d"), msg_id=number, source=1)
-        assert dropped("REV-15", PARENT, done)
+        done = hub.receive(PARENT, Revoke("d", seq=number), source=1)
+        assert dropped("EXT-10", PARENT, done)
         assert hub.unchanged
-    done = hub.receive(PARENT, Revoke("d"), msg_id=6, source=1)
+    done = hub.receive(PARENT, Revoke("d", seq=6), source=1)
     assert "d" not in hub.state.whitelist and hub.state.neighbours[0].handled == 6
-    assert "REV-15" in done.rules
+    assert "EXT-10" in done.rules
 
 
 def test_what_a_child_hub_repeats_spares_a_credential_issued_since() -> None:
     hub = with_hubs(root())
     hub.registered(3, "d")
-    hub.receive(1, Revoke("d"), msg_id=5)
+    hub.receive(1, Revoke("d", seq=5))
     assert "d" not in hub.state.whitelist
     # The acknowledgement is lost with the link, so the child hub says it again when it is back.
     hub.down(1)
     hub.registered(4, "d")
     hub.provisioned(5, "hub-a")
     for number in (4, 5):
-        done = hub.receive(5, Revoke("d"), msg_id=number)
-        assert dropped("REV-15", 5, done)
+        done = hub.receive(5, Revoke("d", seq=number))
+        assert dropped("EXT-10", 5, done)
         assert hub.unchanged
     assert hub.session(4).device_id == "d"
-    hub.receive(5, Revoke("d"), msg_id=6)
+    hub.receive(5, Revoke("d", seq=6))
     assert "d" not in hub.state.whitelist and hub.state.neighbours[HUB_A].handled == 6
 
 
-def test_number_zero_is_no_number() -> None:
+def test_a_revoke_without_a_number_is_always_acted_on() -> None:
     hub = mid()
-    hub.receive(PARENT, Revoke("x"), msg_id=5, source=1)
+    hub.receive(PARENT, Revoke("x", seq=5), source=1)
     hub.admitted_from_above(1, "d", 30)
-    done = hub.receive(PARENT, Revoke("d"), msg_id=0, source=1)
+    done = hub.receive(PARENT, Revoke("d"), msg_id=1, source=1)
     assert "d" not in hub.state.whitelist and hub.state.neighbours[0].handled == 5
-    assert "REV-15" not in done.rules
+    assert "EXT-10" not in done.rules
 
 
-def test_a_devices_own_msg_id_is_not_a_number() -> None:
-    hub = root()
-    hub.provisioned(1, "admin")
+def test_a_number_that_a_device_gives_means_nothing_and_goes_no_further() -> None:
+    hub = with_hubs(root())
+    hub.provisioned(3, "admin")
     for device_id in ("x", "y"):
-        hub.receive(1, Revoke(device_id), msg_id=5)
-    assert len(hub.state.pending) == 2
+        done = hub.receive(3, Revoke(device_id, seq=5), msg_id=5)
+        assert "EXT-10" in done.rules  # by this hub's own numbers
+    assert len(hub.owed(HUB_A)) == 2 and list(hub.owed(HUB_A)) == [Revoke("x"), Revoke("y")]
 
 
 def test_a_fence_is_always_answered_and_has_no_effect() -> None:
     hub = with_hubs(mid())
     hub.found_below("d", 30, 1)
     for link, peer in ((1, HUB_A), (PARENT, 1)):
-        done = hub.receive(link, fence(), source=peer, trace_id=5)
-        answer = Answer(Action.ASSIST_OFFLINE, Reason.NOT_INDEXED, "d", 0)
+        done = hub.receive(link, FENCE, source=peer, trace_id=5)
+        answer = Answer(Action.HUB_FENCE, Reason.OK)
         assert done.outputs == (reply(link, answer, hub, target=peer, trace_id=5),)
-        assert "REV-16" in done.rules
+        assert "EXT-11" in done.rules
         assert hub.unchanged
 
 
@@ -175,7 +176,7 @@ def test_the_answer_to_a_fence_acknowledges_what_went_before_it_and_nothing_afte
     done = hub.answered(1, FENCED, msg_id=fences[1])
     assert hub.owed(HUB_A) == {Revoke("c"): (3, 1)}
     assert len(hub.owed(HUB_B)) == 3
-    assert done.outputs == () and "REV-14" in done.rules
+    assert done.outputs == () and "EXT-12" in done.rules
     hub.answered(1, FENCED, msg_id=fences[0])
     assert hub.owed(HUB_A) == {Revoke("c"): (3, 1)}
     hub.answered(1, FENCED, msg_id=fences[2])
@@ -186,9 +187,9 @@ def test_the_answer_to_a_fence_acknowledges_what_went_before_it_and_nothing_afte
 def test_a_fence_that_is_refused_acknowledges_nothing() -> None:
     hub = mid()
     hub.happens(OperatorRevoke(Revoke("d")))
-    done = hub.answered(PARENT, Answer(Action.ASSIST_OFFLINE, Reason.FORBIDDEN))
+    done = hub.answered(PARENT, Answer(Action.HUB_FENCE, Reason.FORBIDDEN))
     assert hub.owed(0) == {Revoke("d"): (1, 5)}
-    assert dropped("REV-14", PARENT, done) and not hub.state.pending
+    assert dropped("EXT-12", PARENT, done) and not hub.state.pending
 
 
 def test_the_parent_acknowledges_likewise() -> None:
@@ -218,16 +219,16 @@ def test_what_is_owed_is_sent_again_in_order_with_its_numbers_and_one_fence() ->
     assert not [pending for pending in hub.state.pending.values() if pending.asked == 1]
     hub.up(3)
     asked = hub.next_id
-    done = hub.receive(3, Authenticate("hub-a", key("hub-a")))
+    done = hub.receive(3, credentials("hub-a"))
     assert isinstance(done.outputs[0], Send) and isinstance(done.outputs[0].frame.body, Answer)
     assert done.outputs[1:] == (
-        numbered(3, Revoke("a", 30), 2, 1),
-        numbered(3, Revoke("b", 30), 3, 1),
-        numbered(3, Revoke("z"), 4, 1),
-        question(3, fence("z"), hub, asked, target=HUB_A),
+        numbered(3, Revoke("a", 30), 2, 1, asked),
+        numbered(3, Revoke("b", 30), 3, 1, asked + 1),
+        numbered(3, Revoke("z"), 4, 1, asked + 2),
+        question(3, FENCE, hub, asked + 3, target=HUB_A),
     )
-    assert hub.state.pending[asked] == Pending(Purpose.FENCE, Action.ASSIST_OFFLINE, 3, number=4)
-    assert {"REV-13", "REV-14"} <= set(done.rules)
+    assert hub.state.pending[asked + 3] == Pending(Purpose.FENCE, Action.HUB_FENCE, 3, number=4)
+    assert {"EXT-11", "EXT-12"} <= set(done.rules)
     hub.answered(3, FENCED)
     assert not hub.owed(HUB_A)
 
@@ -237,26 +238,27 @@ def test_what_is_owed_to_the_parent_is_sent_before_announcements() -> None:
     hub.provisioned(1, "admin")
     hub.receive(1, Revoke("d"))
     hub.up(PARENT)
-    done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5))
+    first = hub.next_id
+    done = hub.answered(PARENT, admission())
     assert [send.frame.body.action for send in sent(done)] == [  # type: ignore[union-attr]
         Action.REVOKE,
-        Action.ASSIST_OFFLINE,
-        Action.ASSIST_AUTHENTICATE,
+        Action.HUB_FENCE,
+        Action.HUB_ONLINE,
     ]
-    assert sent(done)[0] == numbered(PARENT, Revoke("d"), 1, ADMIN)
+    assert sent(done)[0] == numbered(PARENT, Revoke("d"), 1, ADMIN, first)
 
 
 def test_a_hub_that_binds_again_on_its_link_is_not_sent_everything_again() -> None:
     hub = with_hubs(root())
     hub.happens(OperatorRevoke(Revoke("d")))
-    done = hub.receive(1, Authenticate("hub-a", key("hub-a")))
+    done = hub.receive(1, credentials("hub-a"))
     assert len(sent(done)) == 1
 
 
 def test_a_new_neighbour_owes_and_is_owed_nothing() -> None:
     hub = root()
     hub.provisioned(1, "hub-a")
-    assert hub.state.neighbours[HUB_A] == Neighbour()
+    assert hub.state.neighbours[HUB_A] == Neighbour(journal="journal of hub-a")
     hub.provisioned(2, "admin")
     assert ADMIN not in hub.state.neighbours
 
@@ -275,20 +277,22 @@ def test_an_addressed_revoke_is_routed_and_handled_nowhere_else() -> None:
     hub.admitted_from_above(4, "d", 30)
     asked = hub.next_id
     done = hub.receive(3, Revoke("d"), target=HUB_B, msg_id=77, trace_id=5, hop_limit=3)
-    onward = Frame(Revoke("d"), Major.CMD, 1, ADMIN, HUB_B, trace_id=5, hop_limit=2)
+    onward = Frame(Revoke("d"), Major.CMD, asked + 1, ADMIN, HUB_B, trace_id=5, hop_limit=2)
     assert done.outputs == (StartTimer(asked, 30.0), Send(2, onward))
     assert "d" in hub.state.whitelist
-    assert hub.state.neighbours[HUB_B] == Neighbour(1, 0, written=1)
-    assert {"REV-3", "REV-15"} <= set(done.rules) and not {"REV-2", "REV-4", "REV-13"} & set(done.rules)
+    assert hub.state.neighbours[HUB_B].sent == 0
+    assert "REV-3" in done.rules and not {"REV-2", "REV-4", "EXT-10", "EXT-11"} & set(done.rules)
 
 
 def test_the_way_to_another_hub_is_the_directory_or_up_and_never_back() -> None:
     hub = with_hubs(mid())
     hub.found_below("leaf", 50, 1)
-    done = hub.receive(PARENT, Revoke("d"), target=50, msg_id=1, source=1)
-    assert sent(done) == [Send(1, Frame(Revoke("d"), Major.CMD, 1, 1, 50, hop_limit=15))]
+    own = hub.next_id
+    done = hub.receive(PARENT, Revoke("d", seq=3), target=50, msg_id=1, source=1)
+    assert sent(done) == [Send(1, Frame(Revoke("d"), Major.CMD, own, 1, 50, hop_limit=15))]
+    assert hub.state.neighbours[0].handled == 0
     done = hub.receive(1, Revoke("d"), target=99, msg_id=1, source=50)
-    assert [(send.link, send.frame.source, send.frame.msg_id) for send in sent(done)] == [(PARENT, 50, 1)]
+    assert [(send.link, send.frame.source, send.frame.msg_id) for send in sent(done)] == [(PARENT, 50, own + 1)]
     for link, target in ((1, 50), (PARENT, 99)):
         done = hub.receive(link, Revoke("d"), target=target, msg_id=9, source=1)
         assert dropped("REV-20", link, done)
@@ -431,5 +435,6 @@ def test_a_hub_that_was_refused_its_place_hears_of_a_revoke_when_it_is_back() ->
     hub.happens(OperatorRevoke(Revoke("d")))
     hub.up(4)
     hub.receive(4, Authenticate("hub-a", "x" * 43))
-    done = hub.receive(4, Authenticate("hub-a", key("hub-a")))
-    assert numbered(4, Revoke("d"), 1, 1) in sent(done)
+    own = hub.next_id
+    done = hub.receive(4, credentials("hub-a"))
+    assert numbered(4, Revoke("d"), 1, 1, own) in sent(done)

@@ -29,6 +29,7 @@ from tests.core.harness import (
     NODE,
     ROLES,
     Hub,
+    admission,
     key,
     mid,
     question,
@@ -367,7 +368,7 @@ def test_the_cache_is_emptied_when_the_parent_becomes_present() -> None:
     assert len(hub.state.perms) == 3
     epoch = hub.state.perms_epoch
     hub.up(PARENT)
-    done = hub.answered(PARENT, Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5))
+    done = hub.answered(PARENT, admission())
     assert not hub.state.perms and hub.state.perms_epoch == epoch + 1
     assert "PERM-7" in done.rules
 

@@ -6,7 +6,7 @@ from hubauth.core.inputs import PARENT
 from hubauth.core.messages import AssistOffline, Authenticate, Frame, Major, Register
 from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.routing import lower_hop_limit
-from tests.core.harness import HUB_A, HUB_B, Hub, dropped, listing, mid, root, sent, with_hubs
+from tests.core.harness import HUB_A, HUB_B, Hub, dropped, journal_of, listing, mid, root, sent, with_hubs
 
 LEAF = 30
 
@@ -51,7 +51,7 @@ def test_a_plain_device_speaks_for_nobody_else() -> None:
     for roles in ({2: "hub"}, {}):
         hub.now_with(node_roles=roles)
         hub.up(1)
-        hub.receive(1, Authenticate("k", hub.state.whitelist["k"].credential))
+        hub.receive(1, Authenticate("k", hub.state.whitelist["k"].credential, journal_of("k")))
         if roles:
             hub.found_below("leaf", LEAF, 1)
     # It was a hub, and the directory still says through whom the leaf was last seen.

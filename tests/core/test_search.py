@@ -8,6 +8,7 @@ from hubauth.core.messages import (
     AssistQueryCredential,
     AssistRegister,
     Authenticate,
+    HubOnline,
     Reason,
     Register,
 )
@@ -269,7 +270,7 @@ def test_without_presence_an_answer_for_a_hub_that_has_left_its_link_makes_no_ro
 
 def test_an_empty_credential_is_a_search_only_where_there_are_no_credentials() -> None:
     hub = with_hubs(root())
-    done = hub.receive(1, AssistAuthenticate("d", "", 0))
+    done = hub.receive(1, HubOnline("d", 0))
     assert dropped("BIND-10", 1, done)
     hub = flat_root()
     done = hub.receive(1, AssistAuthenticate("d", ""))

@@ -12,6 +12,7 @@ from hubauth.core.messages import (
     Frame,
     GetPerms,
     Grant,
+    HubOnline,
     ListRoles,
     Major,
     Malformed,
@@ -184,11 +185,11 @@ def test_assists_are_for_hub_links_and_the_parent_link() -> None:
             assert "TRUST-3" not in hub.receive(link, message, source=source).rules
 
 
-def test_an_announcement_from_a_device_is_an_assist_too() -> None:
+def test_an_announcement_from_a_device_is_dropped() -> None:
     hub = root()
     hub.registered(1, "d")
-    done = hub.receive(1, AssistAuthenticate("e", "", 9))
-    assert "TRUST-3" in done.rules and hub.unchanged
+    done = hub.receive(1, HubOnline("e", 9))
+    assert dropped("EXT-1", 1, done) and hub.unchanged
 
 
 def test_what_only_devices_ask_is_forbidden_on_the_parent_link() -> None:

@@ -20,6 +20,9 @@ def test_actions_are_the_words_of_the_newest_document() -> None:
         "assist_auth",
         "assist_query_credential",
         "assist_offline",
+        "hub_online",
+        "hub_dismiss",
+        "hub_fence",
     ]
 
 

@@ -9,12 +9,10 @@ from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, Ope
 from hubauth.core.messages import (
     Action,
     Answer,
-    AssistAuthenticate,
-    Body,
     Frame,
     GetPerms,
     Grant,
-    Major,
+    HubOnline,
     Offline,
     PermsInvalidate,
     Reason,
@@ -108,10 +106,11 @@ def test_what_need_not_be_answered() -> None:
     for body, source in ((GetPerms(40), 77), (PermsInvalidate(), 30), (Revoke("x"), 30), (about(40), 30)):
         request = watched.received(1, body, source=source)
         assert watched.happens(request, tamper=True, outputs=()) == []
-    announcement = AssistAuthenticate("x", "", 40)
+    announcement = HubOnline("x", 40)
     assert watched.happens(watched.received(PARENT, announcement), tamper=True, outputs=()) == []
     assert watched.history.unanswered() == []
-    for said in (announcement, Register("d"), Offline("x")):
+    assert watched.happens(watched.received(1, announcement, source=30), tamper=True, outputs=()) == []
+    for said in (GetPerms(40), Register("d"), Offline("x")):
         watched.happens(watched.received(1, said, source=30), tamper=True, outputs=())
     assert len(watched.history.unanswered()) == 1, "one MsgID"
     assert watched.history.due[1][7] == (3, 5)
@@ -224,10 +223,10 @@ def test_of_two_equal_revokes_that_are_owed_as_one_each_excuses_what_it_meant() 
 def test_what_is_owed_excuses_nothing_under_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
     story = revoked_and_registered_anew()
 
-    def renumbered(body: Body, major: Major, number: int, source: int, target: int, trace_id: int = 0) -> Frame:
-        return Frame(body, major, number + isinstance(body, Revoke), source, target, trace_id=trace_id)
+    def renumbered(device_id: str, node_id: int, credential: str, number: int) -> Revoke:
+        return Revoke(device_id, node_id, credential, number + 1)
 
-    monkeypatch.setattr(owed, "Frame", renumbered)
+    monkeypatch.setattr(owed, "Revoke", renumbered)
     with pytest.raises(AssertionError, match="NoLockOut: root no longer admits sensor"):
         story.hubs_join("A")
 

@@ -254,15 +254,15 @@ def keeps_relayed(t: Transition, pending: Pending, answer: Answer, source: int =
     t.put_entry(pending.device_id, Entry(answer.node_id, answer.credential))
 
 
-def expects_no_answer(t: Transition, key: int, link: Link, device_id: str, number: int) -> None:
-    _send_fence(t, key, link, device_id, number)
+def expects_no_answer(t: Transition, key: int, link: Link, number: int) -> None:
+    _send_fence(t, key, link, number)
     for turn in t.debts.turns[key]:
         t.delete_owed(key, t.debts.at[key, turn])
 
 
 def forgets_the_numbers(t: Transition, link: Link, session: Session) -> None:
     _lose_hub(t, link, session)
-    t.put_neighbour(session.node_id, Neighbour())
+    t.put_neighbour(session.node_id, Neighbour(journal=t.neighbours[session.node_id].journal))
 
 
 def counts_nothing_as_handled(t: Transition, key: int, neighbour: Neighbour) -> None:
@@ -277,10 +277,10 @@ def stops_after_a_batch(t: Transition) -> None:
     t.announcing = None
 
 
-def believes_it(t: Transition, received: Received, _: AssistOffline, node_id: int) -> None:
-    route = t.mark_offline(node_id)
+def believes_it(t: Transition, received: Received, message: AssistOffline) -> None:
+    route = t.mark_offline(message.node_id)
     answer_to(t, received, Reason.OK)
-    presence.report_offline(t, node_id, route.device_id)
+    presence.report_offline(t, message.node_id, route.device_id)
 
 
 def passes_on_its_own(t: Transition, message: PermsInvalidate, came_from: Link | None) -> None:

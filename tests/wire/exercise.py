@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hubauth.core.keys import read_keys
-from hubauth.core.messages import Answer, Body, Frame, Major, Reason, Register
+from hubauth.core.messages import Answer, Body, Ext, Frame, Major, Reason, Register
 from hubauth.core.policy import Dialect, Policy
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import FrameDecoder, RawFrame, encode_frame, read_frame
@@ -19,6 +19,8 @@ _BODIES: dict[str, object] = {
     "role": "node",
     "node_ids": (5,),
     "refresh": True,
+    "seq": 1,
+    "ext": Ext("journal", "another", 1),
 }
 
 _PAYLOADS = (

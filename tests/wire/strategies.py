@@ -6,10 +6,14 @@ from hypothesis import strategies as st
 
 from hubauth.core.messages import (
     MAX_DEVICE_ID_BYTES,
+    MAX_HANDLED,
+    MAX_JOURNAL_BYTES,
     MAX_NODE_ID,
+    NOT_A_HUB,
     Action,
     Answer,
     Body,
+    Ext,
     Frame,
     Grant,
     Major,
@@ -30,6 +34,9 @@ names = st.text(max_size=20)
 grants = st.builds(Grant, names, st.lists(names, max_size=4).map(tuple))
 rows = st.builds(RoleOfNode, UINT32, grants)
 
+journals = st.text(max_size=MAX_JOURNAL_BYTES).filter(lambda text: len(text.encode()) <= MAX_JOURNAL_BYTES)
+exts = st.none() | st.builds(Ext, journals.filter(bool), journals, st.integers(0, MAX_HANDLED))
+
 _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "device_id": device_ids,
     "node_id": UINT32,
@@ -40,6 +47,8 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "role": names,
     "node_ids": st.lists(UINT32, max_size=5).map(tuple),
     "refresh": st.booleans(),
+    "seq": UINT32,
+    "ext": exts,
     "total": UINT32,
     "roles": st.lists(rows, max_size=4).map(tuple),
 }
@@ -62,6 +71,8 @@ def _answer(form: Form, reason: Reason) -> st.SearchStrategy[Body]:
     for name in fields.__struct_fields__:
         if name == "perms":
             drawn["grant"] = grants
+        elif name == "ext":
+            drawn["ext"] = exts | st.just(NOT_A_HUB)
         elif name not in ("code", "msg", "role"):
             drawn[name] = _NEEDED[name] if reason is Reason.OK and name in form.needed else _FIELDS[name]
     return st.builds(Answer, action=st.just(form.action), reason=st.just(reason), **drawn)
@@ -88,6 +99,7 @@ any_answer: st.SearchStrategy[Answer] = st.builds(
     grants,
     UINT32,
     st.lists(rows, max_size=3).map(tuple),
+    exts,
 )
 """Also answers with fields that do not belong there."""
 
@@ -97,7 +109,10 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     max_leaves=8,
 )
 
-_odd = json_values | UINT32 | device_ids | st.lists(UINT32, max_size=3) | st.lists(names, max_size=3)
+_ext_like = st.fixed_dictionaries(
+    {}, optional={"v": UINT8, "journal": names | UINT8, "peer": names, "handled": st.integers(), "hub": st.booleans()}
+)
+_odd = _ext_like | json_values | UINT32 | device_ids | st.lists(UINT32, max_size=3) | st.lists(names, max_size=3)
 
 
 def near_messages(codec: Codec) -> st.SearchStrategy[dict[str, Any]]:

@@ -233,10 +233,10 @@ def test_absent_optional_fields_read_as_empty_and_empty_ones_are_not_written() -
         assert decode(AUTH, {"action": message.action.value, "data": {**fields, "unknown": [{}]}}) == message
 
 
-def test_an_announcement_says_that_its_credential_is_empty() -> None:
-    assert data(AUTH, AssistAuthenticate("d", "", 5)) == {"device_id": "d", "credential": "", "node_id": 5}
+def test_a_search_holds_device_and_credential() -> None:
     assert data(LOGIN, AssistAuthenticate("d", "c")) == {"device_id": "d", "credential": "c"}
-    assert data(FLAT, AssistAuthenticate("d", "c", 5)) == {"action": "assist_login", "device_id": "d"}
+    assert data(FLAT, AssistAuthenticate("d", "c")) == {"action": "assist_login", "device_id": "d"}
+    assert decode(AUTH, {"action": "assist_auth", "data": {"device_id": "d", "node_id": 5}}) == AssistAuthenticate("d")
 
 
 def test_null_lists_are_empty_and_the_last_of_a_repeated_field_counts() -> None:

@@ -6,7 +6,7 @@ changes nothing on the way back. Only the hub that the device is connected to st
 
 from attrs import evolve
 
-from hubauth.core import authority, owed, presence, search
+from hubauth.core import authority, extension, owed, presence, search
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
@@ -47,7 +47,7 @@ def on_authenticate(t: Transition, received: Received, message: Authenticate) ->
             t.cite("AUTH-1")
         if t.policy.has_parent and not t.parent_present:
             t.cite("AUTH-18")
-        asker = waiting_for(received, _AUTHENTICATE, None, message.device_id)
+        asker = waiting_for(received, _AUTHENTICATE, None, message.device_id, ext=message.ext)
         admit(t, asker, entry)
         let_routes_follow(t, message.device_id)
     else:
@@ -66,10 +66,13 @@ def admit(t: Transition, pending: Pending, entry: Entry, told: Grant = NO_GRANT,
     grant = known_grant(t, entry.node_id) or (told if told.role else None)
     is_hub = decide_hub(t, grant, entry.is_hub)
     t.put_entry(pending.device_id, entry if entry.is_hub == is_hub else evolve(entry, is_hub=is_hub))
-    presence.bind(t, link, pending.device_id, entry.node_id, is_hub)
+    said = pending.ext
+    extended = known.extended if was_hub_link and known is not None else is_hub and extension.accepts(t, said)
+    presence.bind(t, link, pending.device_id, entry.node_id, is_hub, extended)
     if t.policy.has_perms:
         t.cite("AUTH-17")
-    settle(t, pending, _OK, node_id=entry.node_id, credential=entry.credential, grant=grant or NO_GRANT, source=source)
+    ext = extension.answer(t, link, said, joins=not was_hub_link) if said is not None else None
+    settle(t, pending, _OK, entry.node_id, entry.credential, grant or NO_GRANT, source, ext)
     if is_hub and not was_hub_link:
         owed.welcome(t, entry.node_id)
 
@@ -109,17 +112,18 @@ def _search_for_device(t: Transition, received: Received, message: Authenticate)
     query = strategy is Assist.QUERY and t.policy.has_credentials
     t.cite("AUTH-6" if query else "AUTH-5")
     purpose, presented = Purpose.QUERY if query else Purpose.AUTHENTICATE, message.credential
-    search.begin(t, waiting_for(received, purpose, None, message.device_id, credential=presented), presented)
+    about = waiting_for(received, purpose, None, message.device_id, credential=presented, ext=message.ext)
+    search.begin(t, about, presented)
 
 
 def on_assist_authenticate(t: Transition, received: Received, message: AssistAuthenticate) -> None:
-    """Another hub searches for somebody who can verify; an empty credential is an announcement."""
-    if t.policy.has_presence and not message.credential:
-        presence.on_announcement(t, received, message)
+    """Another hub searches for somebody who can verify."""
+    if t.policy.has_credentials and not message.credential:
+        refuse(t, received, Reason.NOT_ADMITTED, "EXT-14")
         return
     entry = find_entry(t, message.device_id)
     if entry is None:
-        search.begin(t, waiting_for(received, _RELAY, None, message.device_id, message.node_id), message.credential)
+        search.begin(t, waiting_for(received, _RELAY, None, message.device_id), message.credential)
         return
     if t.policy.has_credentials:
         t.cite("AUTH-7")
@@ -185,8 +189,7 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: i
     elif t.policy.has_credentials:
         t.cite("AUTH-11")
     reason = search.outcome(t, pending, answer.reason)
-    about = {"node_id": answer.node_id, "source": source}
-    settle(t, pending, reason, credential=answer.credential, grant=answer.grant, **about)
+    settle(t, pending, reason, answer.node_id, answer.credential, answer.grant, source)
 
 
 def remember_home(t: Transition, asker: Link | None, device_id: str) -> None:

@@ -21,7 +21,7 @@ from immutables import Map
 from msgspec import convert
 
 from hubauth.core.indexes import derive_index
-from hubauth.core.messages import Frame, Grant, Major, PermsInvalidate, Revoke
+from hubauth.core.messages import Ext, Frame, Grant, Major, PermsInvalidate, Revoke
 from hubauth.core.model import Entry, Neighbour, Owed, Pending, Registration, Route, Session, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
@@ -147,14 +147,14 @@ def advance(digest: Digest, done: Step) -> Digest:
 
 @cache
 def _row(kind: type) -> Any:
-    """The tuple type that an attrs value is written as; of ``Pending`` without a look into what is held."""
-    hints = {**get_type_hints(kind), **({"held": Any} if kind is Pending else {})}
+    """The tuple type that an attrs value is written as; of ``Pending`` without a look into what is held and said."""
+    hints = {**get_type_hints(kind), **({"held": Any, "ext": Any} if kind is Pending else {})}
     return tuple[tuple(hints[name] for name in _names(kind))]  # type: ignore[misc]
 
 
 _Held = tuple[list[Any], Major, int, int, int, int, int, int, int, int]
-_HELD_AT = _names(Pending).index("held")
-_OwedKey = tuple[int, tuple[str, str, int, str]]
+_HELD_AT, _EXT_AT = _names(Pending).index("held"), _names(Pending).index("ext")
+_OwedKey = tuple[int, tuple[str, str, int, str, int]]
 _KEYS: dict[str, Any] = {
     "links": int,
     "directory": int,
@@ -186,6 +186,8 @@ def _pending(plain: Any) -> Pending:
     values = list(convert(plain, _row(Pending)))
     held = convert(values[_HELD_AT], _Held | None)
     values[_HELD_AT] = None if held is None else Frame(_message(held[0]), *held[1:])
+    if values[_EXT_AT] is not None:
+        values[_EXT_AT] = Ext(*convert(values[_EXT_AT], _row(Ext)))
     return Pending(*values)
 
 

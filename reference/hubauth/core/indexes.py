@@ -27,10 +27,10 @@ from hubauth.core.policy import Policy
 Key = TypeVar("Key")
 
 
-def initial_state(policy: Policy) -> State:
-    """A hub that has never run, with what its configuration provisions."""
+def initial_state(policy: Policy, journal: str = "") -> State:
+    """A hub that has never run, with what its configuration provisions; without a journal it speaks no extension."""
     whitelist = Map({binding.device_id: entry_of(policy, binding) for binding in policy.verified_here})
-    state = State(node_id=policy.node_id, credential=policy.credential, whitelist=whitelist)
+    state = State(node_id=policy.node_id, credential=policy.credential, journal=journal, whitelist=whitelist)
     return evolve(state, index=derive_index(policy, state))
 
 

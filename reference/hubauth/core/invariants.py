@@ -16,7 +16,6 @@ from hubauth.core.messages import (
     SUB_PROTO,
     Action,
     Answer,
-    AssistAuthenticate,
     AssistOffline,
     Malformed,
     Offline,
@@ -24,7 +23,7 @@ from hubauth.core.messages import (
     Reason,
     Revoke,
 )
-from hubauth.core.model import Purpose, State, bound_node, is_authority
+from hubauth.core.model import Purpose, State, bound_node, is_authority, is_extended
 from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, lasting_changes, lasting_part
@@ -138,7 +137,7 @@ def late_offline_keeps_new_route(policy: Policy, before: State, happened: Input,
     if not isinstance(body, AssistOffline | Offline) or session is None:
         return []
     node_id = body.node_id
-    if not node_id and isinstance(body, Offline):
+    if not node_id:
         node_id = before.index.node_of_device.get(body.device_id) or bound_node(before, body.device_id)
     route = before.directory.get(node_id)
     if route is None or route.via == session.node_id or done.state.directory.get(node_id) == route:
@@ -151,11 +150,14 @@ def may_be_answered(policy: Policy, before: State, received: Received) -> bool:
     body, link = received.frame.body, received.link
     if received.frame.sub_proto != SUB_PROTO or isinstance(body, Answer | bytes) or link not in before.links:
         return False
+    if isinstance(body, Malformed) and (body.action is None or body.is_answer):
+        return False
+    if body.action is Action.HUB_ONLINE:
+        return False
+    if body.action in (Action.HUB_DISMISS, Action.HUB_FENCE):
+        return is_extended(before, link)
     if isinstance(body, Malformed):
-        return body.action is not None and not body.is_answer
-    from_hub = link == PARENT or _is_hub_link(before, link)
-    if isinstance(body, AssistAuthenticate) and policy.has_presence and not body.credential:
-        return not from_hub  # an announcement
+        return True
     return link != PARENT or not isinstance(body, PermsInvalidate)
 
 

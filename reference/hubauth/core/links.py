@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from hubauth.core import authority, owed, perms, presence
+from hubauth.core import authority, extension, owed, perms, presence
 from hubauth.core.inputs import PARENT, Link, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
 from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Purpose, Registration, entry_of, is_authority
@@ -28,7 +28,7 @@ def on_link_down(t: Transition, link: Link) -> None:
         t.note("FRAME-20", "this link is not up", link)
         return
     if link == PARENT:
-        t.parent_present = False
+        t.parent_present = t.parent_extended = False
         presence.stop_announcing(t)
         presence.fail_asked(t, PARENT)
     presence.forget_asker(t, link)
@@ -48,10 +48,10 @@ def _join(t: Transition) -> None:
     device_id = t.policy.device_id
     msg_id = t.take_msg_id()
     if known:
-        body: Authenticate | Register = Authenticate(device_id, t.credential)
+        body: Authenticate | Register = Authenticate(device_id, t.credential, extension.offer(t))
         purpose = Purpose.SELF_AUTHENTICATE
     else:
-        body, purpose = Register(device_id), Purpose.SELF_REGISTER
+        body, purpose = Register(device_id, extension.offer(t)), Purpose.SELF_REGISTER
     t.emit(Send(PARENT, Frame(body, Major.CMD, msg_id, source=0)))
     t.put_pending(msg_id, Pending(purpose, body.action, PARENT, device_id=device_id))
 
@@ -70,8 +70,15 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
     if pending.purpose is Purpose.SELF_REGISTER:
         t.node_id, t.credential = answer.node_id, answer.credential
         perms.rebuild_roster(t)
+    if answer.ext is not None and not answer.ext.hub and extension.speaks(t):
+        t.note("EXT-7", "the parent takes this hub for a device", PARENT, NoteKind.REFUSED_BY_PARENT)
+        _try_again(t)
+        return
     t.parent_node = frame.source
     t.parent_present = True
+    if extension.accepts_parent(t, answer.ext) and answer.ext is not None:
+        t.parent_extended = True
+        extension.meet(t, PARENT_NEIGHBOUR, answer.ext)
     if t.policy.has_perms and not authority.is_here(t):
         t.cite("PERM-7")
         t.clear_perms()

@@ -12,6 +12,9 @@ from hubauth.core.values import Choice, frozen
 SUB_PROTO = 2
 MAX_NODE_ID = 2**32 - 1
 MAX_DEVICE_ID_BYTES = 128
+MAX_JOURNAL_BYTES = 64
+MAX_HANDLED = 2**31 - 1
+"""What a neighbour may claim to have handled: numbers behind it must be left."""
 
 
 class Major(IntEnum):
@@ -37,6 +40,9 @@ class Action(Choice):
     ASSIST_AUTHENTICATE = "assist_auth"
     ASSIST_QUERY_CREDENTIAL = "assist_query_credential"
     ASSIST_OFFLINE = "assist_offline"
+    HUB_ONLINE = "hub_online"
+    HUB_DISMISS = "hub_dismiss"
+    HUB_FENCE = "hub_fence"
 
 
 class Reason(Choice):
@@ -121,9 +127,27 @@ class RoleOfNode:
 
 
 @frozen
+class Ext:
+    """By this two hubs that meet find out that both speak the extension, and where the numbers between them stand."""
+
+    journal: str
+    """The sender's own: drawn when its data directory was made."""
+    peer: str = ""
+    """The journal of the hub it is said to, as the sender remembers it; "" if it does not."""
+    handled: int = 0
+    """The number of the last revoke handled from ``peer``."""
+    hub: bool = True
+    """False in an answer, which then says nothing else: the asker was admitted as a device, not as a hub."""
+
+
+NOT_A_HUB = Ext("", hub=False)
+
+
+@frozen
 class Register:
     action: ClassVar[Action] = Action.REGISTER
     device_id: str
+    ext: Ext | None = None
 
 
 @frozen
@@ -131,6 +155,7 @@ class Authenticate:
     action: ClassVar[Action] = Action.AUTHENTICATE
     device_id: str
     credential: str = ""
+    ext: Ext | None = None
 
 
 @frozen
@@ -141,15 +166,11 @@ class AssistRegister:
 
 @frozen
 class AssistAuthenticate:
-    """A search for somebody who can verify; with an empty credential, an announcement of presence.
-
-    ``node_id`` is set in announcements only: hubs between the authority and the device cannot know it otherwise.
-    """
+    """A search for somebody who can verify."""
 
     action: ClassVar[Action] = Action.ASSIST_AUTHENTICATE
     device_id: str
     credential: str = ""
-    node_id: int = 0
 
 
 @frozen
@@ -161,12 +182,13 @@ class AssistQueryCredential:
 
 @frozen
 class Revoke:
-    """``node_id`` 0 and ``credential`` "" mean: not given."""
+    """``node_id`` 0 and ``credential`` "" mean: not given. ``seq`` numbers it on an extended link; 0: it has none."""
 
     action: ClassVar[Action] = Action.REVOKE
     device_id: str
     node_id: int = 0
     credential: str = ""
+    seq: int = 0
 
 
 @frozen
@@ -179,12 +201,37 @@ class Offline:
 
 @frozen
 class AssistOffline:
-    """A report up, an order to go down, or, with ``node_id`` 0, a fence behind a revoke."""
+    """A child hub's report that a node is gone."""
 
     action: ClassVar[Action] = Action.ASSIST_OFFLINE
     device_id: str
     node_id: int = 0
     reason: str = ""
+
+
+@frozen
+class HubOnline:
+    """A child hub's announcement that a node is with it; never answered."""
+
+    action: ClassVar[Action] = Action.HUB_ONLINE
+    device_id: str
+    node_id: int
+
+
+@frozen
+class HubDismiss:
+    """A parent's order to let go of a node that is elsewhere now."""
+
+    action: ClassVar[Action] = Action.HUB_DISMISS
+    device_id: str
+    node_id: int
+
+
+@frozen
+class HubFence:
+    """Its answer says that everything before it on the link has been handled."""
+
+    action: ClassVar[Action] = Action.HUB_FENCE
 
 
 @frozen
@@ -221,6 +268,9 @@ Request: TypeAlias = (
     | Revoke
     | Offline
     | AssistOffline
+    | HubOnline
+    | HubDismiss
+    | HubFence
     | GetPerms
     | ListRoles
     | PermsInvalidate
@@ -242,6 +292,7 @@ class Answer:
     grant: Grant = NO_GRANT
     total: int = 0
     roles: tuple[RoleOfNode, ...] = ()
+    ext: Ext | None = None
 
 
 @frozen

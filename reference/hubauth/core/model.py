@@ -8,8 +8,8 @@ from typing import Protocol, TypeAlias
 
 from immutables import Map
 
-from hubauth.core.inputs import Link
-from hubauth.core.messages import Action, Frame, Grant, Revoke
+from hubauth.core.inputs import PARENT, Link
+from hubauth.core.messages import Action, Ext, Frame, Grant, Revoke
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.values import frozen
@@ -17,7 +17,7 @@ from hubauth.core.values import frozen
 PARENT_NEIGHBOUR = 0
 """The parent's key among the neighbours; child hubs are keyed by node id."""
 FIRST_PLACE = 1 << 32
-"""Where the places of revokes that were never sent begin: behind all numbers, which are MsgIDs."""
+"""Where the places of revokes that were never sent begin: behind all numbers."""
 
 Subject: TypeAlias = str | int | tuple[int, str]
 """What a pending request is about: a device that authenticates here or whose registration is to be confirmed, a node
@@ -60,6 +60,8 @@ class Session:
     device_id: str
     node_id: int
     is_hub: bool
+    extended: bool = False
+    """A hub's: both ends speak the extension. Settled when the link is bound, and so until it drops."""
 
 
 class Purpose(Enum):
@@ -121,6 +123,8 @@ class Pending:
     """A search put to a child hub: unless that settles it, the parent is next."""
     missed: bool = False
     """A search of which a hub could not be asked: found nowhere is not the same as not admitted then."""
+    ext: Ext | None = None
+    """What whoever registers or authenticates here said of the extension."""
 
 
 @frozen
@@ -135,6 +139,8 @@ class Neighbour:
     """The last number that the link which is up has carried; what is owed beyond it waits."""
     batch: int = 0
     """The last number of the batch that it has not acknowledged; 0: there is none."""
+    journal: str = ""
+    """Its journal when a link to it was last extended: whose numbers these are; "": none ever was."""
 
 
 @frozen
@@ -204,10 +210,14 @@ class State:
     """The hub's own; 0: not known yet."""
     credential: str = ""
     """The hub's own, towards its parent."""
+    journal: str = ""
+    """Drawn when the hub's data directory was made; without one it does not speak the extension."""
     next_node_id: int = 0
     """Authority: the lowest id never considered."""
     next_msg_id: int = 1
     parent_present: bool = False
+    parent_extended: bool = False
+    """The parent is present, and both ends of that link speak the extension."""
     parent_node: int = 0
     perms_epoch: int = 0
     """How often all cached permissions were invalidated."""
@@ -236,6 +246,23 @@ class State:
 def is_authority(policy: Policy, node_id: int) -> bool:
     """Whether a hub with this node id hands out node ids."""
     return policy.authority == node_id if policy.authority else not policy.has_parent
+
+
+class Links(Protocol):
+    """The part of a state that says who is at the other end of a link."""
+
+    @property
+    def parent_extended(self) -> bool: ...
+    @property
+    def links(self) -> Map[Link, Session | None]: ...
+
+
+def is_extended(tables: Links, link: Link) -> bool:
+    """Whether both ends of a link speak the extension."""
+    if link == PARENT:
+        return tables.parent_extended
+    session = tables.links.get(link)
+    return session is not None and session.extended
 
 
 def entry_of(policy: Policy, binding: Provisioned) -> Entry:

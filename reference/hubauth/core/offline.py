@@ -1,8 +1,8 @@
-"""offline and assist_offline: a device leaves, is reported, or is told that it has left."""
+"""offline, assist_offline and hub_dismiss: a device leaves, is reported gone, or has to be let go."""
 
 from hubauth.core import presence
 from hubauth.core.inputs import PARENT, Received
-from hubauth.core.messages import AssistOffline, Offline, Reason
+from hubauth.core.messages import AssistOffline, HubDismiss, Offline, Reason
 from hubauth.core.talk import answer_to, refuse
 from hubauth.core.transition import Transition
 
@@ -17,7 +17,7 @@ def on_offline(t: Transition, received: Received, message: Offline) -> None:
         presence.end_session(t, received.link, reason=message.reason)
     elif session.is_hub:
         t.cite("OFF-12")
-        _on_report(t, received, message, message.node_id or t.node_of(message.device_id) or 0)
+        _on_report(t, received, message)
     else:
         _refuse_about_others(t, received, message, session.node_id)
 
@@ -41,20 +41,18 @@ def _refuse_about_others(t: Transition, received: Received, message: Offline, ow
 
 
 def on_assist_offline(t: Transition, received: Received, message: AssistOffline) -> None:
-    """A report from a child hub, an order from the parent, or a fence."""
+    """A report from a child hub; a parent has none to make, for nothing is online through it."""
     if message.node_id == 0:
-        refuse(t, received, Reason.NOT_INDEXED, "REV-16")
-    elif received.link == PARENT:
-        _on_order(t, received, message)
-    else:
-        _on_report(t, received, message, message.node_id)
+        t.cite("OFF-12")
+    _on_report(t, received, message)
 
 
-def _on_report(t: Transition, received: Received, message: Offline | AssistOffline, node_id: int) -> None:
+def _on_report(t: Transition, received: Received, message: Offline | AssistOffline) -> None:
     sender = t.links[received.link]
-    assert sender is not None
+    via = sender.node_id if sender is not None else 0
+    node_id = message.node_id or t.node_of(message.device_id) or 0
     route = t.directory.get(node_id)
-    if route is None or not route.online or route.via != sender.node_id or node_id == sender.node_id:
+    if route is None or not route.online or route.via != via or node_id == via:
         refuse(t, received, Reason.NOT_INDEXED, "OFF-7")
         return
     t.cite("OFF-6")
@@ -63,11 +61,14 @@ def _on_report(t: Transition, received: Received, message: Offline | AssistOffli
     presence.report_offline(t, node_id, route.device_id, message.reason)
 
 
-def _on_order(t: Transition, received: Received, message: AssistOffline) -> None:
-    """The node has a newer session in another part of the tree."""
+def on_dismiss(t: Transition, received: Received, message: HubDismiss) -> None:
+    """The node has a newer session in another part of the tree; only a parent can know that."""
+    if received.link != PARENT:
+        refuse(t, received, Reason.FORBIDDEN, "EXT-9")
+        return
     route = t.directory.get(message.node_id)
     if route is None or not route.online:
-        refuse(t, received, Reason.NOT_INDEXED, "OFF-7")
+        refuse(t, received, Reason.NOT_INDEXED, "EXT-9")
         return
     t.cite("BIND-12")
     own = t.session_of_node(message.node_id)

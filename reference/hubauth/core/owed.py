@@ -1,5 +1,7 @@
 """What neighbouring hubs are owed: revokes that they have not acknowledged, and how these go out.
 
+Only a hub that speaks the extension can acknowledge: on a plain link a revoke is sent once, and nothing is owed.
+
 A hub may be away while any number of revokes is owed to it. They go out in batches: a fence ends each, and its
 answer brings the next. So no step costs more than a batch, and the link carries everything else meanwhile. Frames may
 overtake what waits, but none by which the neighbour could verify or store a credential of the device in question.
@@ -14,9 +16,10 @@ from itertools import chain, islice, takewhile
 
 from attrs import evolve
 
+from hubauth.core.extension import speaks
 from hubauth.core.inputs import PARENT, Link
-from hubauth.core.messages import Action, Answer, AssistOffline, Frame, Major, Reason, Revoke
-from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Purpose
+from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Purpose, is_extended
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.outputs import Send
 from hubauth.core.transition import Transition
@@ -39,12 +42,19 @@ def live_link(t: Transition, key: int) -> Link | None:
 
 def owe(t: Transition, key: int, message: Revoke, originator: int, trace_id: int) -> None:
     """A revoke for a neighbouring hub: it goes at once if nothing is before it, else when its turn comes."""
-    t.cite("REV-14")
+    link = live_link(t, key)
+    if link is None and not _is_owed_while_away(t, key):
+        t.note("EXT-13", f"hub {key} is away and is not told of a revoke")
+        return
+    if link is not None and not is_extended(t, link):
+        _send_plainly(t, link, message, originator, trace_id)
+        return
+    t.cite("EXT-12")
     old = t.owed.get((key, message))
     if old is not None and old.turn >= FIRST_PLACE:
         t.put_owed(key, message, Owed(old.turn, originator))  # it kills what it finds when it gets there
         return
-    link, turns = live_link(t, key), t.debts.turns.get(key, EMPTY)
+    turns = t.debts.turns.get(key, EMPTY)
     if old is not None:
         turns = turns.discard(old.turn)
     place = max(turns.highest() + 1, FIRST_PLACE) if turns else FIRST_PLACE
@@ -55,20 +65,54 @@ def owe(t: Transition, key: int, message: Revoke, originator: int, trace_id: int
         t.cite("REV-21")
 
 
+def _is_owed_while_away(t: Transition, key: int) -> bool:
+    """Whether a neighbour that is away may come back as one that can acknowledge."""
+    return speaks(t) and (key == PARENT_NEIGHBOUR or t.neighbours[key].journal != "")
+
+
+def _send_plainly(t: Transition, link: Link, message: Revoke, originator: int, trace_id: int = 0) -> None:
+    t.cite("EXT-13")
+    t.emit(Send(link, Frame(message, Major.CMD, t.take_msg_id(), originator, 0, trace_id=trace_id)))
+
+
 def _in_flight(t: Transition, key: int, turns: OrderedIds) -> int:
     """How many of these turns the link that is up has carried."""
     return turns.position(t.neighbours[key].written + 1)
 
 
 def welcome(t: Transition, key: int) -> None:
-    """A neighbouring hub is back: before anything else, the first batch of what it has not acknowledged."""
+    """A neighbouring hub is back: before anything else, the first batch of what it has not acknowledged.
+
+    One that is back on a plain link is told once, and owed nothing any more.
+    """
     link = live_link(t, key)
     if link is None or not t.policy.has_presence:
         return
     known = t.neighbours.get(key)
     if known is None or known.written:
         t.put_neighbour(key, Neighbour() if known is None else evolve(known, written=0))
-    _next_batch(t, key, link)
+    if is_extended(t, link):
+        _next_batch(t, key, link)
+    else:
+        _settle_plainly(t, key, link)
+
+
+def _settle_plainly(t: Transition, key: int, link: Link) -> None:
+    """Tell once what cannot kill anything newer: it names a credential, or a child hub has never been told.
+
+    What was sent before may have been obeyed before the device was given another credential, and what a parent was
+    never told may be older than what it has issued since.
+    """
+    unconfirmed = 0
+    for turn in t.debts.turns.get(key, EMPTY):
+        message = t.debts.at[key, turn]
+        if message.credential or (key != PARENT_NEIGHBOUR and turn >= FIRST_PLACE):
+            _send_plainly(t, link, message, t.owed[key, message].originator)
+        else:
+            unconfirmed += 1
+        t.delete_owed(key, message)
+    if unconfirmed:
+        t.note("EXT-13", f"{unconfirmed} revokes cannot be confirmed by a hub that is plain now", link)
 
 
 def send_first(t: Transition, link: Link, device_id: str) -> None:
@@ -84,23 +128,13 @@ def send_first(t: Transition, link: Link, device_id: str) -> None:
         _write(t, key, link, chain(_sent_before(t, key), never_sent))
 
 
-def take_number(t: Transition, key: int, link: Link) -> int:
-    """A number for a revoke that is sent at once and not owed."""
-    t.cite("REV-15")
-    _write(t, key, link, _sent_before(t, key))
-    neighbour = t.neighbours.get(key, Neighbour())
-    number = neighbour.sent + 1
-    t.put_neighbour(key, evolve(neighbour, sent=number, written=number))
-    return number
-
-
 def on_fence_answer(t: Transition, pending: Pending, answer: Answer) -> None:
     """Everything up to the fence has been handled at the other end, unless that refuses it."""
     link = pending.asked
     assert link is not None
-    t.cite("REV-14")
-    if answer.reason is not Reason.NOT_INDEXED:
-        t.note("REV-14", "a fence was refused, and with it what went before", link)
+    t.cite("EXT-12")
+    if answer.reason is not Reason.OK:
+        t.note("EXT-12", "a fence was refused, and with it what went before", link)
         return
     key = neighbour_at(t, link)
     if key is None or key not in t.neighbours:
@@ -116,7 +150,7 @@ def _next_batch(t: Transition, key: int, link: Link) -> None:
     waiting = t.debts.turns.get(key, EMPTY).above(t.neighbours[key].written)
     last = _write(t, key, link, islice(waiting, t.policy.revoke_batch))
     if last:
-        t.cite("REV-14", "REV-21")
+        t.cite("EXT-12", "REV-21")
     if last != t.neighbours[key].batch:
         t.put_neighbour(key, evolve(t.neighbours[key], batch=last))
 
@@ -141,18 +175,19 @@ def _write(t: Transition, key: int, link: Link, turns: Iterable[int], trace_id: 
         originator = t.owed[key, last].originator
         number = turn
         if turn >= FIRST_PLACE:
-            t.cite("REV-15")
+            t.cite("EXT-10")
             number = sent = sent + 1
             t.put_owed(key, last, Owed(number, originator))
-        t.emit(Send(link, Frame(last, Major.CMD, number, originator, 0, trace_id=trace_id)))
+        body = Revoke(last.device_id, last.node_id, last.credential, number)
+        t.emit(Send(link, Frame(body, Major.CMD, t.take_msg_id(), originator, 0, trace_id=trace_id)))
     if last is not None:
         t.put_neighbour(key, evolve(neighbour, sent=sent, written=number))
-        _send_fence(t, key, link, last.device_id, number)
+        _send_fence(t, key, link, number)
     return number
 
 
-def _send_fence(t: Transition, key: int, link: Link, device_id: str, number: int) -> None:
-    t.cite("REV-13", "FRAME-15")
+def _send_fence(t: Transition, key: int, link: Link, number: int) -> None:
+    t.cite("EXT-11", "FRAME-15")
     msg_id, target = t.take_msg_id(), key or t.parent_node
-    t.emit(Send(link, Frame(AssistOffline(device_id, 0), Major.CMD, msg_id, t.node_id, target)))
-    t.put_pending(msg_id, Pending(Purpose.FENCE, Action.ASSIST_OFFLINE, link, number=number))
+    t.emit(Send(link, Frame(HubFence(), Major.CMD, msg_id, t.node_id, target)))
+    t.put_pending(msg_id, Pending(Purpose.FENCE, Action.HUB_FENCE, link, number=number))

@@ -82,6 +82,8 @@ class Policy:
     assist: Assist = Assist.AUTH
     reregister: Reregister = Reregister.OPEN
     trust: Trust = Trust.LINKS
+    extension: bool = True
+    """Speak the extension with hubs that do. A change holds for links that join later."""
     revoke_on_reregister: bool = True
     close_superseded: bool = True
     close_on_revoke: bool = True
@@ -110,8 +112,13 @@ class Policy:
 
     @property
     def has_presence(self) -> bool:
-        """Whether the dialect has offline, revoke and announcements at all."""
+        """Whether the dialect has offline and revoke at all."""
         return self.dialect is not _FLAT
+
+    @property
+    def has_extension(self) -> bool:
+        """Whether this hub says and believes anything that the documents do not have."""
+        return self.extension and self.dialect is not _FLAT
 
     @property
     def has_perms(self) -> bool:

@@ -6,16 +6,8 @@ whatever order messages of different links arrive in.
 
 from hubauth.core import authority, search
 from hubauth.core.inputs import PARENT, Link, Received
-from hubauth.core.messages import (
-    Action,
-    AssistAuthenticate,
-    AssistOffline,
-    Frame,
-    Major,
-    Offline,
-    Reason,
-)
-from hubauth.core.model import Pending, Purpose, Route, Session
+from hubauth.core.messages import Action, AssistOffline, Frame, HubDismiss, HubOnline, Major, Offline, Reason
+from hubauth.core.model import Pending, Purpose, Route, Session, is_extended
 from hubauth.core.outputs import Send
 from hubauth.core.talk import give_up, send_request, settle
 from hubauth.core.transition import Transition
@@ -23,7 +15,7 @@ from hubauth.core.transition import Transition
 _ENTRANCE = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.QUERY)
 
 
-def bind(t: Transition, link: Link, device_id: str, node_id: int, is_hub: bool) -> None:
+def bind(t: Transition, link: Link, device_id: str, node_id: int, is_hub: bool, extended: bool = False) -> None:
     """Give ``link`` to a device that was admitted, taking it from wherever the device was."""
     t.cite("BIND-1")
     former = t.links[link]
@@ -37,7 +29,7 @@ def bind(t: Transition, link: Link, device_id: str, node_id: int, is_hub: bool) 
         t.cite("BIND-3")
         displace(t, elsewhere[0])
     point_at(t, node_id, device_id, via=node_id)
-    t.set_session(link, Session(device_id, node_id, is_hub))
+    t.set_session(link, Session(device_id, node_id, is_hub, extended))
     announce(t, node_id, device_id)
 
 
@@ -50,10 +42,10 @@ def point_at(t: Transition, node_id: int, device_id: str, via: int) -> None:
 
 
 def announce(t: Transition, node_id: int, device_id: str) -> None:
-    """Tell the parent that a node is here. Nobody answers; a parent that is away is told when it returns."""
-    if t.policy.has_presence and t.parent_present:
-        t.cite("BIND-5")
-        send_request(t, PARENT, AssistAuthenticate(device_id, "", node_id))
+    """Tell an extended parent that a node is here. Nobody answers; a parent that is away is told when it returns."""
+    if t.parent_extended:
+        t.cite("EXT-8")
+        send_request(t, PARENT, HubOnline(device_id, node_id))
 
 
 def report_offline(t: Transition, node_id: int, device_id: str, reason: str = "") -> None:
@@ -66,11 +58,11 @@ def report_offline(t: Transition, node_id: int, device_id: str, reason: str = ""
 def dismiss(t: Transition, hub: int, node_id: int, device_id: str) -> None:
     """Order a child hub to let go of a node that is elsewhere now."""
     link = t.hub_link(hub)
-    if link is None or not t.policy.has_presence:
+    if link is None or not is_extended(t, link):
         return
-    t.cite("BIND-7")
-    msg_id = send_request(t, link, AssistOffline(device_id, node_id))
-    t.put_pending(msg_id, Pending(Purpose.DISMISS, Action.ASSIST_OFFLINE, link, device_id=device_id, node_id=node_id))
+    t.cite("EXT-9")
+    msg_id = send_request(t, link, HubDismiss(device_id, node_id))
+    t.put_pending(msg_id, Pending(Purpose.DISMISS, Action.HUB_DISMISS, link, device_id=device_id, node_id=node_id))
 
 
 def end_session(t: Transition, link: Link, *, report: bool = True, reason: str = "") -> None:
@@ -160,11 +152,10 @@ def fail_asked(t: Transition, link: Link) -> None:
             give_up(t, pending)
 
 
-def on_announcement(t: Transition, received: Received, message: AssistAuthenticate) -> None:
+def on_announcement(t: Transition, received: Received, message: HubOnline) -> None:
     """A child hub says that a node is with it."""
     sender = t.links[received.link]
-    device_id = message.device_id
-    node_id = message.node_id or _known_node(t, device_id)
+    device_id, node_id = message.device_id, message.node_id
     if sender is None or node_id in (0, t.node_id, sender.node_id) or contradicts(t, device_id, node_id):
         t.note("BIND-10", f"announcement of node {node_id} cannot be true", received.link)
         return
@@ -178,12 +169,6 @@ def on_announcement(t: Transition, received: Received, message: AssistAuthentica
         displace(t, own[0])
     point_at(t, node_id, device_id, via=sender.node_id)
     announce(t, node_id, device_id)
-
-
-def _known_node(t: Transition, device_id: str) -> int:
-    """The node of a device, for announcements by hubs that do not send it."""
-    registration = t.registry.get(device_id)
-    return registration.node_id if registration is not None else t.node_of(device_id) or 0
 
 
 def contradicts(t: Transition, device_id: str, node_id: int) -> bool:
@@ -209,8 +194,8 @@ def contradicts_tables(t: Transition, device_id: str, node_id: int) -> bool:
 
 
 def start_announcing(t: Transition) -> None:
-    """The parent is present: tell it everything that is online here."""
-    if t.policy.has_presence and t.online_via:
+    """The parent is present: tell it everything that is online here, if it can be told."""
+    if t.parent_extended and t.online_via:
         t.announcing = (-1, -1)
         continue_announcing(t)
 

@@ -2,7 +2,7 @@
 
 A restart equals "every link went down, and nobody heard". Links, sessions, pending requests, timers, permissions learnt
 from others and whether a node is online end with the process; bindings, credentials of a hub's own devices, where
-nodes were last seen and have their home, the numbers of revokes and what is owed do not.
+nodes were last seen and have their home, journals, the numbers of revokes and what is owed do not.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from hubauth.core.model import Neighbour, Route, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Change
 
-LASTING_SCALARS = ("node_id", "credential", "next_node_id")
+LASTING_SCALARS = ("node_id", "credential", "journal", "next_node_id")
 LASTING_TABLES = ("registry", "whitelist", "directory", "neighbours", "owed", "beaten", "homes")
 
 Lasting: TypeAlias = tuple[str, Any, Any]
@@ -100,7 +100,7 @@ def lets_go(changes: Iterable[Change]) -> bool:
 
 def _away(neighbour: Neighbour) -> Neighbour:
     """What a link has carried ends with it."""
-    return Neighbour(neighbour.sent, neighbour.handled)
+    return Neighbour(neighbour.sent, neighbour.handled, journal=neighbour.journal)
 
 
 def _offline(route: Route) -> Route:

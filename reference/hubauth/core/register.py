@@ -17,6 +17,7 @@ from hubauth.core.messages import (
     Answer,
     AssistAuthenticate,
     AssistRegister,
+    Ext,
     Grant,
     Reason,
     Register,
@@ -36,11 +37,11 @@ def on_register(t: Transition, received: Received, message: Register) -> None:
     if t.node_id == 0:
         refuse(t, received, Reason.UNREACHABLE, "TRUST-8")
         return
-    asker = waiting_for(received, _REGISTER, None, message.device_id)
+    asker = waiting_for(received, _REGISTER, None, message.device_id, ext=message.ext)
     if not authority.is_here(t):
         entry = _own_binding(t, message.device_id)
         if entry is None:
-            _pass_on(t, received, message.device_id, Purpose.REGISTER)
+            _pass_on(t, received, message.device_id, Purpose.REGISTER, message.ext)
         else:
             t.cite("REG-21")
             admit(t, asker, entry)
@@ -105,7 +106,7 @@ def on_register_answer(t: Transition, pending: Pending, answer: Answer, source: 
     admit(t, pending, Entry(answer.node_id, answer.credential), answer.grant, source)
 
 
-def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose) -> None:
+def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose, ext: Ext | None = None) -> None:
     if t.policy.is_provisioned(device_id):
         refuse(t, received, Reason.PROTECTED, "REG-12")
         return
@@ -114,7 +115,7 @@ def _pass_on(t: Transition, received: Received, device_id: str, purpose: Purpose
         refuse(t, received, Reason.UNREACHABLE)
         return
     t.cite("REG-5" if purpose is Purpose.REGISTER else "REG-8")
-    about = waiting_for(received, purpose, way, device_id=device_id)
+    about = waiting_for(received, purpose, way, device_id=device_id, ext=ext)
     ask(t, AssistRegister(device_id), about)
 
 

@@ -1,8 +1,8 @@
 """revoke: which whitelist entries die, and how every hub is sure to hear of it.
 
 A revoke that finds nothing is silent, so silence proves nothing. Every broadcast revoke is therefore owed to each
-neighbouring hub until that has acknowledged it (owed.py). Numbers per neighbour keep a repeated revoke from killing a
-credential that was issued after it.
+neighbouring hub until that has acknowledged it (owed.py), where both speak the extension. Numbers per neighbour keep a
+repeated revoke from killing a credential that was issued after it.
 """
 
 from attrs import evolve
@@ -10,12 +10,12 @@ from attrs import evolve
 from hubauth.core import owed, presence
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, OperatorRevoke, Received
-from hubauth.core.messages import Action, Answer, Frame, Major, Reason, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose
+from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose, is_extended
 from hubauth.core.outputs import NoteKind, Send, Tell
 from hubauth.core.perms import check_permission
 from hubauth.core.routing import lower_hop_limit
-from hubauth.core.talk import peer_node, refuse, reply, settle, waiting_for
+from hubauth.core.talk import answer_to, peer_node, refuse, reply, settle, waiting_for
 from hubauth.core.transition import Transition
 
 # Where a revoke comes from
@@ -30,16 +30,21 @@ def on_revoke(t: Transition, received: Received, message: Revoke) -> None:
             finish_revoke(t, received, message, allowed)
         return
     t.cite("TRUST-6")
-    key = PARENT_NEIGHBOUR if received.link == PARENT else peer_node(t, received.link)
-    number = received.frame.msg_id
-    neighbour = t.neighbours.get(key, Neighbour())
-    if number:
-        t.cite("REV-15")
-        if number <= neighbour.handled:
-            t.note("REV-15", f"revoke {number} was handled before", received.link)
+    if message.seq and received.frame.target == 0 and is_extended(t, received.link):
+        t.cite("EXT-10")
+        key = PARENT_NEIGHBOUR if received.link == PARENT else peer_node(t, received.link)
+        neighbour = t.neighbours.get(key, Neighbour())
+        if message.seq <= neighbour.handled:
+            t.note("EXT-10", f"revoke {message.seq} was handled before", received.link)
             return
-        t.put_neighbour(key, evolve(neighbour, handled=number))
+        t.put_neighbour(key, evolve(neighbour, handled=message.seq))
     _dispatch(t, message, received.frame, received.frame.source, received.link)
+
+
+def on_fence(t: Transition, received: Received, _: HubFence) -> None:
+    """A neighbouring hub asks whether what it sent before has been handled: it has, for frames are handled in order."""
+    t.cite("EXT-11")
+    answer_to(t, received, Reason.OK)
 
 
 def finish_revoke(t: Transition, received: Received, message: Revoke, allowed: bool) -> None:
@@ -83,6 +88,8 @@ def _dispatch(
     came_from: Link | None,
     registering: Link | None = None,
 ) -> None:
+    if message.seq:
+        message = evolve(message, seq=0)  # every link numbers by itself
     if frame.target == 0:
         t.cite("REV-2")
         sender = _sender(t, came_from)
@@ -92,7 +99,7 @@ def _dispatch(
         t.cite("REV-4")
         _handle(t, message, frame, originator, registering)
     else:
-        _route_revoke(t, frame, originator, came_from)
+        _route_revoke(t, evolve(frame, body=message), originator, came_from)
 
 
 # What it does here
@@ -193,14 +200,15 @@ def _route(t: Transition, target: int, came_from: Link | None) -> Link | None:
     return link if link != came_from else None
 
 
-def _onward(t: Transition, frame: Frame, came_from: Link | None) -> tuple[Link, int, int] | None:
-    """Next hop, its neighbour key and the hop limit of an addressed revoke; None: it cannot be sent on.
+def _onward(t: Transition, frame: Frame, came_from: Link | None) -> tuple[Link, int] | None:
+    """Next hop and hop limit of an addressed revoke; None: it cannot be sent on.
 
     A next hop that is a device counts as none: it must never see a revoke.
     """
     link, hops = _route(t, frame.target, came_from), lower_hop_limit(frame)
-    key = owed.neighbour_at(t, link) if link is not None else None
-    return (link, key, hops) if link is not None and key is not None and hops is not None else None
+    if link is None or hops is None or owed.neighbour_at(t, link) is None:
+        return None
+    return link, hops
 
 
 def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link | None) -> None:
@@ -210,9 +218,8 @@ def _route_revoke(t: Transition, frame: Frame, originator: int, came_from: Link 
         kind = NoteKind.COMMAND_REFUSED if came_from is None else NoteKind.DROPPED
         t.note("REV-20", f"no way to hub {frame.target} for a revoke", came_from, kind)
         return
-    link, key, hops = way
-    number = owed.take_number(t, key, link)
-    onward = evolve(frame, major=Major.CMD, msg_id=number, source=originator, hop_limit=hops)
+    link, hops = way
+    onward = evolve(frame, major=Major.CMD, msg_id=t.take_msg_id(), source=originator, hop_limit=hops)
     t.emit(Send(link, onward))
 
 

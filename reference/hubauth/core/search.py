@@ -75,4 +75,4 @@ def _ask(t: Transition, about: Pending, presented: str) -> None:
         known = t.node_of(about.device_id) if about.purpose is Purpose.QUERY else None
         ask(t, AssistQueryCredential(about.device_id, known or about.node_id), about)
     else:
-        ask(t, AssistAuthenticate(about.device_id, presented, about.node_id), about)
+        ask(t, AssistAuthenticate(about.device_id, presented), about)

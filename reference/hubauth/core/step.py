@@ -37,6 +37,9 @@ from hubauth.core.messages import (
     AssistRegister,
     Authenticate,
     GetPerms,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     ListRoles,
     Malformed,
     Offline,
@@ -46,7 +49,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from hubauth.core.model import Pending, Purpose, Session, State
+from hubauth.core.model import Pending, Purpose, Session, State, is_extended
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.talk import handler_of, refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
@@ -59,6 +62,7 @@ _ASSISTS = (
     Action.ASSIST_QUERY_CREDENTIAL,
     Action.ASSIST_OFFLINE,
 )
+_EXTENSION = (Action.HUB_ONLINE, Action.HUB_DISMISS, Action.HUB_FENCE)
 
 
 def step(policy: Policy, state: State, happened: Input) -> Step:
@@ -108,10 +112,12 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         if action in _DEVICES_ONLY:
             refuse(t, received, Reason.FORBIDDEN, "FRAME-19")
             return False
-        return True
+        return action not in _EXTENSION or _may_extend(t, link)
     if action in _ENTRANCE:
         t.cite("FRAME-10")
         return True
+    if action in _EXTENSION and not _may_extend(t, link):
+        return False
     if t.links[link] is None and not isinstance(body, Malformed):
         _trust_openly(t, received, action)
     session = t.links[link]
@@ -128,6 +134,14 @@ def _may_ask(t: Transition, received: Received, body: Request | Malformed) -> bo
         refuse(t, received, Reason.FORBIDDEN, "TRUST-3")
         return False
     return True
+
+
+def _may_extend(t: Transition, link: Link) -> bool:
+    """Whether the extension is spoken on a link; if not, the request has been dropped here."""
+    if is_extended(t, link):
+        return True
+    t.note("EXT-1", "a message of the extension on a plain link", link)
+    return False
 
 
 def _may_speak_for(t: Transition, link: Link, session: Session, source: int) -> bool:
@@ -168,6 +182,9 @@ _HANDLERS: dict[type[Request], _Handler] = {
     Revoke: revoke.on_revoke,
     Offline: offline.on_offline,
     AssistOffline: offline.on_assist_offline,
+    HubOnline: presence.on_announcement,
+    HubDismiss: offline.on_dismiss,
+    HubFence: revoke.on_fence,
     GetPerms: perms.on_get_perms,
     ListRoles: perms.on_list_roles,
     PermsInvalidate: perms.on_perms_invalidate,

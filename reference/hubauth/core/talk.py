@@ -7,6 +7,7 @@ from hubauth.core.messages import (
     SUB_PROTO,
     Action,
     Answer,
+    Ext,
     Frame,
     Grant,
     Major,
@@ -72,8 +73,8 @@ def refuse(t: Transition, received: Received, reason: Reason, *rules: str) -> No
 
 
 def refuse_malformed(t: Transition, received: Received, body: Malformed) -> None:
-    """Answer 400 where the action is known; drop the rest."""
-    if body.action is None or body.is_answer:
+    """Answer 400 where the action is known; drop the rest, and what is never answered."""
+    if body.action is None or body.is_answer or body.action is Action.HUB_ONLINE:
         t.note("FRAME-18", f"unreadable payload: {body.detail}", received.link)
     else:
         refuse(t, received, Reason.INVALID_REQUEST, "FRAME-17")
@@ -110,31 +111,34 @@ def waiting_for(
     credential: str = "",
     held: Frame | None = None,
     epoch: int = 0,
+    ext: Ext | None = None,
 ) -> Pending:
     """A pending request on behalf of whoever sent ``received``."""
     frame = received.frame
     action = frame.body.action  # type: ignore[union-attr]
     assert action is not None
     whom = received.link, frame.msg_id, frame.trace_id
-    return Pending(purpose, action, asked, *whom, device_id, node_id, credential, held, 0, epoch)
+    return Pending(
+        purpose, action, asked, *whom, device_id, node_id, credential, held, 0, epoch, False, False, False, ext
+    )
 
 
 def settle(
     t: Transition,
     pending: Pending,
     reason: Reason,
-    *,
     node_id: int = 0,
     credential: str = "",
     grant: Grant = NO_GRANT,
     source: int = 0,
+    ext: Ext | None = None,
 ) -> None:
     """Answer whoever waits for a pending request; ``source`` is who handled it, where the dialect says so."""
     if pending.asker is None or pending.asker not in t.links:
         return
     about = pending if pending.held is None else pending.held.body
     device_id, subject = getattr(about, "device_id", ""), getattr(about, "node_id", 0)
-    answer = Answer(pending.action, reason, device_id, node_id or subject, credential, grant)
+    answer = Answer(pending.action, reason, device_id, node_id or subject, credential, grant, 0, (), ext)
     session = t.links[pending.asker]
     if source and session is not None and session.is_hub and pending.action in _DEVICE_FACING:
         source = 0  # the answer to a hub's own admission is where it learns who its parent is

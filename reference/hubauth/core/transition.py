@@ -72,9 +72,11 @@ class Transition:
 
     node_id: int
     credential: str
+    journal: str
     next_node_id: int
     next_msg_id: int
     parent_present: bool
+    parent_extended: bool
     parent_node: int
     perms_epoch: int
     announcing: tuple[int, int] | None
@@ -110,9 +112,11 @@ class Transition:
         # One by one, because this is done for every step and a loop over names costs ten times as much.
         self.node_id = state.node_id
         self.credential = state.credential
+        self.journal = state.journal
         self.next_node_id = state.next_node_id
         self.next_msg_id = state.next_msg_id
         self.parent_present = state.parent_present
+        self.parent_extended = state.parent_extended
         self.parent_node = state.parent_node
         self.perms_epoch = state.perms_epoch
         self.announcing = state.announcing

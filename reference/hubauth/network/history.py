@@ -232,7 +232,9 @@ class Revokes:
 
     meant: Map[int, Meant] = field(factory=Map)
     carried: Map[tuple[Name, Name, int], frozenset[int]] = field(factory=Map)
-    """Sending hub, receiving hub, turn between the two -> revokes: what is owed twice is sent once."""
+    """Sending hub, receiving hub, turn between the two (negated MsgID of what has no number) -> revokes.
+
+    What is owed twice is sent once."""
     met: Map[Name, frozenset[int]] = field(factory=Map)
     """Hub -> revokes that it has acted on: none means anything a second time."""
 

@@ -277,6 +277,6 @@ def check(network: Network) -> Findings:
     ]
     found += [f"{name}: {line}" for name, invariant in ALWAYS.items() for line in invariant(network)]
     found += [f"{name}: {line}" for name, history in network.history.hubs.items() for line in history.wrong]
-    if is_settled(network) and all(policy.has_presence for policy in network.policies.values()):
+    if is_settled(network) and all(policy.has_extension for policy in network.policies.values()):
         found += [f"{name}: {line}" for name, invariant in SETTLED.items() for line in invariant(network)]
     return found

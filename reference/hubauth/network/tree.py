@@ -90,10 +90,10 @@ class Network:
 
 
 def build(hubs: dict[Name, tuple[Name | None, Policy]]) -> Network:
-    """A network of hubs, each with its parent's name; nothing is connected yet."""
+    """A network of hubs, each with its parent's name; nothing is connected yet. A hub's journal is its name."""
     return Network(
         policies=Map({name: policy for name, (_, policy) in hubs.items()}),
-        states=Map({name: initial_state(policy) for name, (_, policy) in hubs.items()}),
+        states=Map({name: initial_state(policy, name) for name, (_, policy) in hubs.items()}),
         parents=Map({name: parent for name, (parent, _) in hubs.items() if parent is not None}),
     )
 
@@ -322,17 +322,19 @@ def _remember(network: Network, hub: Name, before: State, happened: Input, done:
 def _remember_revokes(network: Network, hub: Name, before: State, happened: Input, done: Step) -> Network:
     """Follow each revoke on its way, and let it excuse only what whoever said it meant, once at each hub."""
     deleted = [(key, old) for table, key, old, new in done.changes if table == "whitelist" and new is None]
-    owed = [(key[0], old, new) for table, key, old, new in done.changes if table == "owed" and new is not None]
-    turns = {(key, new.turn) for key, _, new in owed}
-    addressed = [
-        (key, new.sent)
-        for table, key, old, new in done.changes
-        if table == "neighbours" and new.sent > (0 if old is None else old.sent) and (key, new.sent) not in turns
+    owed = [(key, old, new) for table, key, old, new in done.changes if table == "owed"]
+    unnumbered = [
+        (output.link, output.frame.msg_id, output.frame.body)
+        for output in done.outputs
+        if isinstance(output, Send) and isinstance(output.frame.body, Revoke) and not output.frame.body.seq
     ]
     arrived = _arrived(network, hub, happened)
-    if arrived is None and not (deleted or owed or addressed or isinstance(happened, OperatorRevoke)):
+    if arrived is None and not (deleted or owed or unnumbered or isinstance(happened, OperatorRevoke)):
         return network
     revokes = network.history.revokes
+    lost = {
+        key: _carried(revokes, hub, _neighbour(network, hub, key[0]), old.turn) for key, old, new in owed if new is None
+    }
     if arrived is not None:
         # What another hub of this tree sends on was said before: under a number nobody knows it means nothing.
         said = revokes.carried.get(arrived, frozenset())
@@ -344,14 +346,19 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
                 network = evolve(network, revoked=network.revoked | _stored(network, before, meant))
             revokes = evolve(revokes, meant=revokes.meant.set(len(revokes.meant), meant))
     for key, old, new in owed:
-        # What gets its number was said before; what is owed anew takes over the part of its equal.
+        if new is None:
+            continue
+        # What gets or loses its number was said before; what is owed anew takes over the part of its equal.
+        to = _neighbour(network, hub, key[0])
         news = frozenset() if _is_numbered(old, new) else said
-        turn = 0 if old is None else old.turn
-        revokes = _carry(network, revokes, hub, key, new.turn, news | _carried(network, revokes, hub, key, turn))
-    for key, number in addressed:
-        revokes = _carry(network, revokes, hub, key, number, said)
+        before_it = _carried(revokes, hub, to, old.turn) if old is not None else frozenset()
+        revokes = _carry(revokes, hub, to, new.turn, lost[key] if key in lost and old is None else news | before_it)
+    for link, msg_id, message in unnumbered:
+        session = before.links.get(link)
+        key = (session.node_id if session is not None else PARENT_NEIGHBOUR, message)
+        revokes = _carry(revokes, hub, _peer(network, hub, link), -msg_id, lost.get(key, said))
     met = revokes.met.get(hub, frozenset())
-    if arrived is None or deleted or owed or addressed or _is_believed(before, happened):
+    if arrived is None or deleted or owed or unnumbered or _is_believed(before, happened):
         revokes = evolve(revokes, met=revokes.met.set(hub, met | said))
     network = evolve(network, history=evolve(network.history, revokes=revokes))
     for device_id, entry in deleted:
@@ -366,13 +373,12 @@ def _is_numbered(old: Owed | None, new: Owed) -> bool:
     return old is not None and old.turn >= FIRST_PLACE > new.turn
 
 
-def _carried(network: Network, revokes: Revokes, hub: Name, key: int, turn: int) -> frozenset[int]:
-    return revokes.carried.get((hub, _neighbour(network, hub, key) or "", turn), frozenset())
+def _carried(revokes: Revokes, hub: Name, to: Name | None, turn: int) -> frozenset[int]:
+    return revokes.carried.get((hub, to or "", turn), frozenset())
 
 
-def _carry(network: Network, revokes: Revokes, hub: Name, key: int, turn: int, said: frozenset[int]) -> Revokes:
+def _carry(revokes: Revokes, hub: Name, to: Name | None, turn: int, said: frozenset[int]) -> Revokes:
     """What is owed to a neighbour at this turn means this."""
-    to = _neighbour(network, hub, key)
     return revokes if to is None else evolve(revokes, carried=revokes.carried.set((hub, to, turn), said))
 
 
@@ -394,15 +400,19 @@ def _is_believed(before: State, happened: Input) -> bool:
 
 
 def _arrived(network: Network, hub: Name, happened: Input) -> tuple[Name, Name, int] | None:
-    """Which hub's revoke to which, and its number between the two, if another hub's revoke has arrived."""
+    """Which hub's revoke to which, and what it is known by between the two, if another hub's revoke has arrived."""
     if not isinstance(happened, Received) or not isinstance(happened.frame.body, Revoke):
         return None
-    if happened.link == PARENT:
-        sender = network.parents.get(hub)
-    else:
-        connection = network.connections.get(happened.link)
-        sender = connection.child if connection is not None and connection.child in network.states else None
-    return None if sender is None else (sender, hub, happened.frame.msg_id)
+    sender = _peer(network, hub, happened.link)
+    return None if sender is None else (sender, hub, happened.frame.body.seq or -happened.frame.msg_id)
+
+
+def _peer(network: Network, hub: Name, link: Link) -> Name | None:
+    """The hub at the other end of a link."""
+    if link == PARENT:
+        return network.parents.get(hub)
+    connection = network.connections.get(link)
+    return connection.child if connection is not None and connection.child in network.states else None
 
 
 def _neighbour(network: Network, hub: Name, key: int) -> Name | None:

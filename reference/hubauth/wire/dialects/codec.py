@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 
 from hubauth.core.messages import CODES, Action, Answer, Body, Major, Malformed, Reason, Request, reason_of_code
 from hubauth.wire.depth import MAX_DEPTH, nests_too_deep
+from hubauth.wire.dialects.extension import read_ext, write_ext
 from hubauth.wire.dialects.fields import Fields, Outcome, RequestFields, device_id_fits
 from hubauth.wire.dialects.outcomes import Wording
 
@@ -51,6 +52,11 @@ class Form:
     @property
     def action(self) -> Action:
         return self.message.action
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether a request may offer the extension."""
+        return "ext" in self.request.__struct_fields__
 
 
 def unreadable(payload: bytes) -> str | None:
@@ -121,8 +127,11 @@ class RequestReader(Reader):
         self._message: Callable[..., Request] = form.message
         self._action = form.action
         self._rules = rules
+        self._may_extend = form.may_extend
 
     def _accept(self, data: Any) -> Decoded:
+        if self._may_extend:
+            data.ext = read_ext(data.ext)
         return Decoded(self._message(*astuple(data)), self._rules)
 
     def _malformed(self, detail: str) -> Malformed:
@@ -158,6 +167,7 @@ class Writing(NamedTuple):
     """How an answer is written: its fields, code and msg."""
     values: Callable[[Any], tuple[Any, ...]]
     """The fields of the core message, in the order of ``form.request``."""
+    may_extend: bool
     request_rules: tuple[str, ...]
     answer_rules: AnswerRules
 
@@ -190,7 +200,10 @@ class Codec(ABC):
         if isinstance(body, Answer):
             fields, code, msg = writing.answers[body.reason]
             return self._write_answer(writing.form.word, fields.of(code, msg, body))
-        return self._write_request(writing.form.word, writing.form.request(*writing.values(body)))
+        request: Any = writing.form.request(*writing.values(body))
+        if writing.may_extend:
+            request.ext = write_ext(request.ext)
+        return self._write_request(writing.form.word, request)
 
     def rules_for(self, body: Body) -> tuple[str, ...]:
         """The rules by which ``encode`` writes ``body``."""
@@ -211,6 +224,7 @@ class Codec(ABC):
                 for reason, wording in self.wordings.items()
             },
             _values_of(form.request.__struct_fields__),
+            form.may_extend,
             (self.request_rule, form.request_rule),
             AnswerRules(form, self.answer_rule, self.wordings),
         )
@@ -223,7 +237,9 @@ class Codec(ABC):
 
 
 def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Takes the named attributes of a message, as a tuple also if it is only one."""
+    """Takes the named attributes of a message, as a tuple also if it is only one, or none."""
+    if not names:
+        return lambda message: ()  # noqa: ARG005
     values: Callable[[Any], Any] = attrgetter(*names)
     return values if len(names) > 1 else lambda message: (values(message),)
 

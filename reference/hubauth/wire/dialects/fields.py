@@ -6,10 +6,11 @@ some encoders write an empty one; no other field may.
 
 from typing import Annotated, Self, TypeAlias
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct
 
 from hubauth.core.keys import MAX_NAME
 from hubauth.core.messages import MAX_DEVICE_ID_BYTES, MAX_NODE_ID, Action, Answer, Grant, Reason, RoleOfNode
+from hubauth.wire.dialects.extension import ReadExt, read_ext, write_ext
 
 MAX_CREDENTIAL = 256
 MAX_TEXT = 1024
@@ -46,10 +47,20 @@ class DeviceAndCredential(Device):
     credential: Credential = ""
 
 
-class Search(Device):
-    credential: Credential = field(default_factory=str)
-    """Always written, also when empty: that is what makes an announcement. A factory keeps it from being left out."""
-    node_id: NodeId = 0
+class Registration(Device):
+    ext: ReadExt = UNSET
+
+
+class Authentication(DeviceAndCredential):
+    ext: ReadExt = UNSET
+
+
+class Nothing(RequestFields):
+    pass
+
+
+class Place(Device):
+    node_id: NodeId
 
 
 class DeviceAndNode(Device):
@@ -58,6 +69,7 @@ class DeviceAndNode(Device):
 
 class Revocation(DeviceAndNode):
     credential: Credential = ""
+    seq: Count = 0
 
 
 class Departure(DeviceAndNode):
@@ -140,6 +152,34 @@ class AdmissionAndGrant(Admission):
     def of(cls, code: int, msg: str, answer: Answer) -> Self:
         grant = answer.grant
         return cls(code, msg, answer.device_id, answer.node_id, answer.credential, grant.role, grant.perms)
+
+
+class Entrance(Admission):
+    """The answer to whoever enters itself, which may be a hub."""
+
+    ext: ReadExt = UNSET
+
+    def to_answer(self, action: Action | None, reason: Reason) -> Answer:
+        ext = read_ext(self.ext, answer=True)
+        return Answer(action, reason, self.device_id, self.node_id, self.credential, ext=ext)
+
+    @classmethod
+    def of(cls, code: int, msg: str, answer: Answer) -> Self:
+        return cls(code, msg, answer.device_id, answer.node_id, answer.credential, write_ext(answer.ext))  # type: ignore[arg-type]
+
+
+class EntranceAndGrant(AdmissionAndGrant):
+    ext: ReadExt = UNSET
+
+    def to_answer(self, action: Action | None, reason: Reason) -> Answer:
+        grant, ext = Grant(self.role, self.perms or ()), read_ext(self.ext, answer=True)
+        return Answer(action, reason, self.device_id, self.node_id, self.credential, grant, ext=ext)
+
+    @classmethod
+    def of(cls, code: int, msg: str, answer: Answer) -> Self:
+        grant, ext = answer.grant, write_ext(answer.ext)
+        about = answer.device_id, answer.node_id, answer.credential
+        return cls(code, msg, *about, grant.role, grant.perms, ext)  # type: ignore[arg-type]
 
 
 class NodeGrant(Outcome):

@@ -4,18 +4,19 @@ from attrs import evolve
 
 from hubauth.core.messages import Action
 from hubauth.wire.dialects import auth
-from hubauth.wire.dialects.fields import Admission, AdmissionAndGrant
+from hubauth.wire.dialects.fields import Admission, AdmissionAndGrant, Entrance, EntranceAndGrant, Outcome
 from hubauth.wire.dialects.nested import NestedCodec
 from hubauth.wire.dialects.outcomes import WORDINGS
 
 _WORDS = {Action.AUTHENTICATE: "login", Action.ASSIST_AUTHENTICATE: "assist_login"}
 _ABOUT_PERMS = frozenset({Action.GET_PERMS, Action.LIST_ROLES, Action.PERMS_INVALIDATE})
+_WITHOUT_GRANT: dict[type[Outcome], type[Outcome]] = {AdmissionAndGrant: Admission, EntranceAndGrant: Entrance}
 
 FORMS = tuple(
     evolve(
         form,
         word=_WORDS.get(form.action, form.word),
-        success=Admission if form.success is AdmissionAndGrant else form.success,
+        success=_WITHOUT_GRANT.get(form.success, form.success),
     )
     for form in auth.FORMS
     if form.action not in _ABOUT_PERMS
