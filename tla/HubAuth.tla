@@ -122,7 +122,7 @@ PlainLink(h, link) == link \notin Sockets \cup {""} /\ IsPlain(h, NeighbourAt(li
 
 Begin(h, s, number) ==
     [h |-> h, s |-> s, out |-> <<>>, fresh |-> number, issued |-> "", renewed |-> FALSE, dead |-> {}, bound |-> <<>>,
-     lost |-> {},   \* devices of which a plain hub is not told a revoke
+     lost |-> {},   \* devices about which a revoke is kept for nobody, though a hub is away
      asks |-> {}]   \* the request of a neighbouring hub that this step begins with, as <<link, op>>
 
 Emit(t, link, m) == [t EXCEPT !.out = Append(@, [to |-> link, m |-> m])]
@@ -189,6 +189,7 @@ Owe(t, key, m) ==
         waiting == [t EXCEPT !.s.nb[key] = [nb EXCEPT !.wait = Append(@, m)]]
         free == nb.wait = <<>> /\ SentBefore(nb) = <<>> /\ Cardinality(nb.owed) < Batch
     IN IF IsPlain(t.h, key) THEN OwePlainly(t, key, m)
+       ELSE IF link = "" /\ key # "up" /\ t.s.nb[key].journal = NoJournal THEN [t EXCEPT !.lost = @ \cup {m.dev}]
        ELSE IF link = "" /\ Bug = "NothingOwed" THEN t
        ELSE IF \E i \in 1 .. Len(nb.wait) : nb.wait[i] = m THEN t
        ELSE IF link # "" /\ free THEN Write(waiting, key, link, <<>>, <<m>>)
@@ -664,7 +665,7 @@ Unshaken == [how |-> "", said |-> FALSE, spared |-> {}]
 \* The root lost everything and no operator has revoked since: nobody means what was issued after that.
 Former(g) == g.shaken.how = "lost" /\ LossAt = {Root} /\ ~g.shaken.said
 
-\* A plain hub has not heard of a revoke about these devices.
+\* Not every hub will hear of a revoke about these devices.
 Spare(g, devices) ==
     IF devices = {} THEN g
     ELSE [g EXCEPT !.shaken = [how |-> IF @.how = "" THEN "unheard" ELSE @.how, said |-> FALSE,
