@@ -137,10 +137,10 @@ RevokeFrame(number, m) == [t |-> "rev", seq |-> number, dev |-> m.dev, node |-> 
 Fence(number) == [t |-> "hub_fence", num |-> number]
 First(seq, n) == SubSeq(seq, 1, IF n < Len(seq) THEN n ELSE Len(seq))
 
-\* REV-15: what has a number, and has not been sent again over the link that is up.
+\* EXT-10: what has a number, and has not been sent again over the link that is up.
 SentBefore(nb) == Sorted({o.num : o \in {o \in nb.owed : o.num > nb.written}})
 
-\* REV-13, REV-15: send again what has these numbers, then these messages of those that wait, and a fence behind them.
+\* EXT-10, EXT-11: send again what has these numbers, then these messages of those that wait, and a fence behind them.
 Write(t, key, link, numbers, messages) ==
     LET known == t.s.nb[key].owed
         again(u, n) == Emit(u, link, RevokeFrame(n, (CHOOSE o \in known : o.num = n).m))
@@ -164,7 +164,7 @@ NextBatch(t, key, link) ==
     IN [told EXCEPT !.s.nb[key].batch = IF numbers = <<>> /\ messages = <<>> THEN 0 ELSE told.s.nb[key].written]
 
 \* EXT-13: a plain hub cannot tell a revoke that is repeated from a new one, so it is told once. A child hub that is away
-\* cannot get a credential meanwhile, so it is told when it returns; a parent can, so it is told only what names one.
+\* gets no credential meanwhile, so it is told when it returns; a parent does, so it is told only what names one.
 TellOnce(t, key, link, m) ==
     [Emit(t, link, RevokeFrame(0, m)) EXCEPT !.s.nb[key].said = @ \cup {m},
                                              !.s.nb[key].wait = IF Bug = "PlainSentAgain" THEN Append(@, m) ELSE @]
@@ -182,7 +182,7 @@ WelcomePlainly(t, key) ==
         emptied == [t EXCEPT !.s.nb[key].wait = <<>>]
     IN Fold(LAMBDA u, m : TellOnce(u, key, link, m), emptied, t.s.nb[key].wait)
 
-\* REV-14, REV-21: at once if nothing is before it, else when its turn comes; what waits already keeps its place.
+\* EXT-12, REV-21: at once if nothing is before it, else when its turn comes; what waits already keeps its place.
 Owe(t, key, m) ==
     LET nb == [t.s.nb[key] EXCEPT !.owed = {o \in @ : o.m # m}]
         link == LiveLink(t.s, t.h, key)
@@ -205,7 +205,7 @@ SendFirst(t, link, dev) ==
        ELSE IF LiveLink(t.s, t.h, key) # link \/ (about = <<>> /\ sent = {}) THEN t
        ELSE Write(t, key, link, IF Bug = "NumbersOvertake" THEN <<>> ELSE SentBefore(nb), about)
 
-\* REV-14, REV-21: everything up to the fence has been handled at the other end.
+\* EXT-12, REV-21: everything up to the fence has been handled at the other end.
 OnFenceAnswer(t, link, f) ==
     LET key == NeighbourAt(link)
         settled == [t EXCEPT !.s.fences = @ \ {<<link, f.num>>}, !.s.nb[key].owed = {o \in @ : o.num > f.num}]
@@ -213,7 +213,7 @@ OnFenceAnswer(t, link, f) ==
        ELSE IF f.num < t.s.nb[key].batch \/ Bug = "OneBatch" THEN settled
        ELSE NextBatch(settled, key, link)
 
-\* REV-14, REV-21: a neighbouring hub is back; before anything else, the first batch of what it has not acknowledged.
+\* EXT-12, REV-21: a neighbouring hub is back; before anything else, the first batch of what it has not acknowledged.
 Welcome(t, key) ==
     NextBatch([t EXCEPT !.s.nb[key].written = 0, !.s.nb[key].batch = 0], key, LiveLink(t.s, t.h, key))
 
@@ -307,7 +307,7 @@ MarkOffline(t, n) == [t EXCEPT !.s.dir[n].on = FALSE]
 \* OFF-5; nobody awaits the answer (OFF-9), so it is not modelled.
 ReportOffline(t, n) == ToParent(t, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
 
-\* BIND-5
+\* EXT-8
 Announce(t, n) == IF IsPlain(t.h, "up") THEN t ELSE ToParent(t, [t |-> "hub_online", dev |-> t.s.dir[n].dev, node |-> n])
 
 \* Nobody waits for these requests any more. What a plain hub was asked is remembered until it answers: its answer may have
@@ -354,7 +354,7 @@ CloseLink(t, link) == [ForgetAsker(t, link) EXCEPT !.s.links[link] = Closed]
 \* BIND-3, BIND-4, BIND-8, LINK-11: this session is superseded; nothing is reported.
 Displace(t, link) == CloseLink(EndSession(t, link, FALSE), link)
 
-\* BIND-7: order a child hub to let go of a node.
+\* EXT-9: order a child hub to let go of a node.
 Dismiss(t, hubNode, n) ==
     LET link == PortOfNode(t.s, hubNode)
     IN IF link = "" \/ PlainLink(t.h, link) \/ Bug = "NoDismissal" THEN t
@@ -376,7 +376,7 @@ Bind(t, link, dev, n) ==
         bound == [here EXCEPT !.s.links[link] = [dev |-> dev, node |-> n]]
     IN IF n \in Nodes THEN Announce(bound, n) ELSE bound
 
-\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it. BIND-5: nobody is answered.
+\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it. EXT-8: nobody is answered.
 OnAnnouncement(t, link, m) ==
     LET sender == t.s.links[link].node
         own == PortOfNode(t.s, m.node)
@@ -462,7 +462,7 @@ RevokeHere(t, m, registering) ==
                 ELSE CloseLink(ended, link)
     IN IF Bug = "RevokeUnregisters" THEN [kept EXCEPT !.s.reg[m.dev] = Unregistered] ELSE kept
 
-\* REV-2, REV-13, REV-14, REV-15: to every neighbouring hub but the sender, now or when it returns.
+\* REV-2, EXT-10, EXT-11, EXT-12: to every neighbouring hub but the sender, now or when it returns.
 PassRevokeOn(t, m, sender) ==
     LET told == FoldSet(LAMBDA u, key : Owe(u, key, m), t, DOMAIN t.s.nb \ {sender})
         bound == {p \in Sockets : told.s.links[p].node # 0}
@@ -480,7 +480,7 @@ OnRevoke(t, link, f) ==
             ELSE LET done == PassRevokeOn(RevokeHere(t, m, ""), m, key)
                  IN IF Bug = "EchoObeyed" /\ m \in t.s.nb[key].said THEN [done EXCEPT !.dead = t.dead] ELSE done
        ELSE IF f.seq > t.s.nb[key].handled THEN obeyed
-       ELSE IF Bug # "RevokeUnnumbered" THEN t   \* REV-15
+       ELSE IF Bug # "RevokeUnnumbered" THEN t   \* EXT-10
        ELSE [obeyed EXCEPT !.dead = t.dead]      \* what it kills the second time, nobody meant
 
 ---------------------------------------------------------------------------
@@ -617,7 +617,7 @@ Handle(t, link, m) ==
       [] m.t = "hub_dismiss" -> OnOrder(t, m)
       [] m.t = "dismissAns" -> [t EXCEPT !.s.dismissed = @ \ {<<link, m.node>>}]
       [] m.t = "rev" -> OnRevoke(t, link, m)
-      [] m.t = "hub_fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* REV-16
+      [] m.t = "hub_fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* EXT-11
       [] m.t = "fenceAns" -> OnFenceAnswer(t, link, m)
 
 \* A hub of either kind.
