@@ -151,6 +151,6 @@ def test_a_second_hub_on_the_same_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "journal-0").write_bytes(b"hubauth journal 2\n" + b"x" * 100)
+    (tmp_path / "journal-0").write_bytes(b"hubauth journal 3\n" + b"x" * 100)
     code, said = hubauth("hub", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
     assert code == 2 and "damaged at byte 18" in said and "hint: nothing was changed" in said

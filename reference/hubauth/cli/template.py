@@ -16,6 +16,7 @@ dialect = {dialect}              # auth, login or flat
 # assist = "auth"             # auth, query or none: how a device that is not known here is admitted
 # reregister = "open"         # open or after_revoke
 # trust = "links"             # links; "open" believes anyone to be a hub: laboratories only
+# extension = true            # false: speak to other hubs as the documents do, and no further
 # revoke_on_reregister = true
 # close_superseded = true     # close the old connection of a device that has moved
 # close_on_revoke = true

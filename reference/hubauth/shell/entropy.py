@@ -1,12 +1,18 @@
-"""Fresh credentials: 32 random bytes each, as unpadded base64url."""
+"""Fresh credentials: 32 random bytes each, as unpadded base64url; and the journal of a new data directory."""
 
 import os
 from base64 import urlsafe_b64encode
 
 _BYTES = 32
 _AT_ONCE = 64
+_JOURNAL_BYTES = 16
 _LENGTH = 43
 """What 32 bytes make in base64url, without the padding."""
+
+
+def draw_journal() -> str:
+    """What tells this data directory from every other one."""
+    return urlsafe_b64encode(os.urandom(_JOURNAL_BYTES)).decode("ascii").rstrip("=")
 
 
 class Credentials:

@@ -19,6 +19,7 @@ from hubauth.shell.connection import Connection
 from hubauth.shell.door import Door, House
 from hubauth.shell.doorway import Status
 from hubauth.shell.engine import Engine
+from hubauth.shell.entropy import draw_journal
 from hubauth.shell.journal import Journal, Recovered
 from hubauth.shell.neighbourhood import Neighbourhood
 from hubauth.shell.observe import Observer, say
@@ -193,7 +194,7 @@ class Hub:
                 say(logging.WARNING, "recovered", detail=note)
         hub = recovered.hub
         if hub is None:
-            hub = Snapshot(policy, initial_state(policy))
+            hub = Snapshot(policy, initial_state(policy, draw_journal()))
             if self._journal is not None:
                 self._journal.begin(hub)
         else:

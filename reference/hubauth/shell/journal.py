@@ -1,7 +1,8 @@
 """The journal: what each step changed that must outlive the process, in order, on disk before its outputs leave.
 
-A data directory holds generations. ``journal-N`` begins with the policy it was written under; ``snapshot-N`` is what
-lasted before the first record of ``journal-N`` (generation 0 has none: it begins with nothing). Recovery takes the
+A data directory holds generations. ``journal-N`` begins with the policy it was written under and with the name that was
+drawn for the directory; ``snapshot-N`` is what lasted before the first record of ``journal-N`` (generation 0 has none:
+it begins with nothing else). Recovery takes the
 newest snapshot and applies every journal from it on. Older files go away only when a newer snapshot is safely in place.
 
 The credentials of a hub's own devices are in these files, because it must know them again after a restart; so are those
@@ -43,7 +44,7 @@ from hubauth.shell.settings import Durability
 from hubauth.shell.snapshot import KIND as SNAPSHOT_KIND
 from hubauth.shell.snapshot import Snapshot, read_snapshot, snapshot_payloads
 
-KIND = b"hubauth journal 2\n"
+KIND = b"hubauth journal 3\n"
 _NAME = re.compile(r"(?P<kind>journal|snapshot)-(?P<number>[0-9]{1,18})")
 _UNFINISHED = re.compile(_NAME.pattern + r"\.new")
 
@@ -52,6 +53,7 @@ class _Preamble(msgspec.Struct, frozen=True):
     """The first block of a journal."""
 
     generation: int
+    journal: str
     policy: msgspec.Raw
 
 
@@ -145,7 +147,7 @@ class Journal:
         What was appended before must be synced. Raises OSError: then this generation goes on.
         """
         generation = self._generation + 1 if self._file >= 0 else 0
-        preamble = _Preamble(generation, msgspec.Raw(encode_policy(hub.policy)))
+        preamble = _Preamble(generation, hub.state.journal, msgspec.Raw(encode_policy(hub.policy)))
         path = self._path("journal", generation)
         opened = begin_file(path, KIND, msgspec.json.encode(preamble))
         if self._file >= 0:
@@ -284,7 +286,7 @@ def _blank(content: Content) -> Snapshot:
         policy = decode_policy(bytes(preamble.policy))
     except ValueError as problem:
         raise Damaged(content.path, len(KIND), str(problem)) from problem
-    return Snapshot(policy, initial_state(policy))
+    return Snapshot(policy, initial_state(policy, preamble.journal))
 
 
 def apply_records(content: Content, policy: Policy, recovery: Recovery) -> tuple[Policy, int]:

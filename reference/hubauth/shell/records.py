@@ -56,6 +56,10 @@ def _read_debt(key: list[Any]) -> tuple[int, Revoke]:
     return neighbour, Revoke(*said)
 
 
+def _neighbour(sent: int, handled: int, journal: str) -> Neighbour:
+    return Neighbour(sent, handled, journal=journal)
+
+
 def _last_seen(device_id: str, via: int) -> Route:
     return Route(device_id, via, online=False)
 
@@ -64,7 +68,7 @@ FORMS: dict[str, Form] = {
     "registry": _plain(Registration),
     "whitelist": _plain(Entry),
     "directory": Form(("device_id", "via"), attrgetter("device_id", "via"), _last_seen),
-    "neighbours": _plain(Neighbour, "written", "batch"),
+    "neighbours": evolve(_plain(Neighbour, "written", "batch"), make=_neighbour),
     "owed": evolve(_plain(Owed), write_key=_write_debt, read_key=_read_debt),
     "beaten": _bare("credential"),
     "homes": _bare("hub"),

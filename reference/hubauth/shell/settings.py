@@ -36,6 +36,7 @@ class HubTable(Table, frozen=True):
     assist: Assist = Assist.AUTH
     reregister: Reregister = Reregister.OPEN
     trust: Trust = Trust.LINKS
+    extension: bool = True
     revoke_on_reregister: bool = True
     close_superseded: bool = True
     close_on_revoke: bool = True

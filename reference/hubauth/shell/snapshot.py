@@ -20,7 +20,7 @@ from hubauth.shell.blocks import Damaged, read_blocks
 from hubauth.shell.policies import decode_policy, encode_policy
 from hubauth.shell.records import FORMS
 
-KIND = b"hubauth snapshot 2\n"
+KIND = b"hubauth snapshot 3\n"
 ROWS = 1000
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -40,6 +40,7 @@ class PolicyForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     assist: Assist = Assist.AUTH
     reregister: Reregister = Reregister.OPEN
     trust: Trust = Trust.LINKS
+    extension: bool = True
     revoke_on_reregister: bool = True
     close_superseded: bool = True
     close_on_revoke: bool = True
