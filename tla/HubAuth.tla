@@ -15,6 +15,7 @@ CONSTANTS
     NodeOf,             \* [Hubs -> node id]
     Authority,          \* the hub that hands out node ids
     HubPorts, Owner,    \* a child hub's ends of connections, and whose they are
+    PlainHubs, PlainHabits,     \* hubs that know only the documents, and how they read them: PlainHub.tla
     Devices, Sockets,   \* device ids; a device's ends of connections
     Uses,               \* <<socket, hub, device>> that may occur
     Online,             \* <<socket, hub, device>>, registered one after the other before the behaviour starts
@@ -22,14 +23,18 @@ CONSTANTS
     AfterRevoke,        \* whether a device is registered again only after a revoke, and registrations are confirmed
     TrackHubs,          \* whether directories list the hubs themselves, too
     Registers, Authentications, Offlines, SocketDrops, HubDrops, Restarts, Revokes, Timeouts,  \* how often
+    Losses, Backups, Restores,  \* how often a hub loses all it had, is backed up, and begins again from its backup
     DropAt,             \* hubs whose link to the parent may drop
     NoticeLate,         \* whether a parent may notice a drop later than its child
-    RestartAt, RevokeAt, TimeoutAt,
+    RestartAt, RevokeAt, TimeoutAt, LossAt, RestoreAt,
     Batch,              \* how many owed revokes a neighbouring hub is sent at once
     RevokeKinds,        \* subset of {"all", "one"}: an operator's revoke without and with a credential
     Probing,            \* whether devices without a session try other requests
     Recording,          \* whether `act` is kept: not for liveness, which TLC checks without a view
     Bug                 \* "" or the name of one deliberate mistake
+
+Ours == Hubs \ PlainHubs
+Plain == INSTANCE PlainHub
 
 Children(h) == {c \in Hubs \ {Root} : ParentOf[c] = h}
 Neighbours(h) == Children(h) \cup (IF h = Root THEN {} ELSE {"up"})
@@ -46,12 +51,14 @@ VARIABLES
     given,      \* to whom credential 1, 2, ... was issued
     asked,      \* [Sockets -> requests not answered yet]
     got,        \* [Devices -> credentials the device was given]
+    backup,     \* [RestoreAt -> what a hub would begin with again, had it stopped when it was backed up]
     revoked,    \* history: credentials that must be dead once everything has settled
+    shaken,     \* history: whether a hub lost what it had, see Unshaken
     admitted,   \* history: [Devices -> hub and credential of the last admission, unless a replacement was asked for]
     left,       \* how often each kind of event may still happen
     act         \* history, hidden by the view: the last event, its parameters, everything it sent
-vars == <<hub, uplink, up, down, given, asked, got, revoked, admitted, left, act>>
-View == <<hub, uplink, up, down, given, asked, got, revoked, admitted, left>>
+vars == <<hub, uplink, up, down, given, asked, got, backup, revoked, shaken, admitted, left, act>>
+View == <<hub, uplink, up, down, given, asked, got, backup, revoked, shaken, admitted, left>>
 
 ---------------------------------------------------------------------------
 \* Values
@@ -63,14 +70,21 @@ NoRoute == [dev |-> "", via |-> 0, on |-> FALSE]
 Nowhere == [hub |-> "", cred |-> 0]
 Unregistered == [node |-> 0, revoked |-> FALSE, confirmed |-> TRUE]
 
+\* EXT-2: what a hub has written down has a name, drawn when it begins to write: which hub, and its how manieth.
+Journal(h, n) == <<h, n>>
+NoJournal == <<>>
+
 NoDebts == [
+    journal |-> NoJournal,          \* the neighbour's, when it was last here
     sent |-> 0, handled |-> 0,      \* the last numbers used towards a neighbour, and handled from it
     owed |-> {},                    \* [m, num] sent, and not acknowledged
     wait |-> <<>>,                  \* never sent, the longest owed first
     written |-> 0,                  \* the last number that the link which is up has carried
-    batch |-> 0]                    \* the number that ends the batch which is not acknowledged, or 0
+    batch |-> 0,                    \* the number that ends the batch which is not acknowledged, or 0
+    said |-> {}]                    \* what a plain neighbour was told over the link that is up
 
-BlankHub(h) == [
+BlankHub(h, life) == [
+    journal   |-> Journal(h, life),
     present   |-> FALSE,                                    \* the parent has admitted this hub
     links     |-> [p \in LinksOf(h) |-> Closed],            \* sessions
     reg       |-> [d \in Devices |-> Unregistered],         \* the registry
@@ -99,11 +113,16 @@ PortOfNode(s, n) ==     \* where a device or a child hub has its session, or ""
     LET found == {p \in DOMAIN s.links : s.links[p].node = n} IN IF found = {} THEN "" ELSE CHOOSE p \in found : TRUE
 NeighbourAt(link) == IF link = "up" THEN "up" ELSE Owner[link]
 
+\* EXT-1: whether a neighbour speaks only the documents; the link of one.
+IsPlain(h, key) == IF key = "up" THEN h # Root /\ ParentOf[h] \in PlainHubs ELSE key \in PlainHubs
+PlainLink(h, link) == link \notin Sockets \cup {""} /\ IsPlain(h, NeighbourAt(link))
+
 ---------------------------------------------------------------------------
 \* A step in the making: what talk.py and transition.py do
 
 Begin(h, s, number) ==
     [h |-> h, s |-> s, out |-> <<>>, fresh |-> number, issued |-> "", renewed |-> FALSE, dead |-> {}, bound |-> <<>>,
+     lost |-> {},   \* devices about which a revoke is kept for nobody, though a hub is away
      asks |-> {}]   \* the request of a neighbouring hub that this step begins with, as <<link, op>>
 
 Emit(t, link, m) == [t EXCEPT !.out = Append(@, [to |-> link, m |-> m])]
@@ -114,14 +133,14 @@ ToParent(t, m) == IF t.s.present THEN Emit(t, "up", m) ELSE t
 
 LiveLink(s, h, key) == IF key = "up" THEN (IF s.present THEN "up" ELSE "") ELSE PortOfNode(s, NodeOf[key])
 
-RevokeFrame(number, m) == [t |-> "rev", num |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
-Fence(number) == [t |-> "fence", num |-> number]
+RevokeFrame(number, m) == [t |-> "rev", seq |-> number, dev |-> m.dev, node |-> m.node, cred |-> m.cred]
+Fence(number) == [t |-> "hub_fence", num |-> number]
 First(seq, n) == SubSeq(seq, 1, IF n < Len(seq) THEN n ELSE Len(seq))
 
-\* REV-15: what has a number, and has not been sent again over the link that is up.
+\* EXT-10: what has a number, and has not been sent again over the link that is up.
 SentBefore(nb) == Sorted({o.num : o \in {o \in nb.owed : o.num > nb.written}})
 
-\* REV-13, REV-15: send again what has these numbers, then these messages of those that wait, and a fence behind them.
+\* EXT-10, EXT-11: send again what has these numbers, then these messages of those that wait, and a fence behind them.
 Write(t, key, link, numbers, messages) ==
     LET known == t.s.nb[key].owed
         again(u, n) == Emit(u, link, RevokeFrame(n, (CHOOSE o \in known : o.num = n).m))
@@ -144,13 +163,34 @@ NextBatch(t, key, link) ==
         told == Write(t, key, link, numbers, messages)
     IN [told EXCEPT !.s.nb[key].batch = IF numbers = <<>> /\ messages = <<>> THEN 0 ELSE told.s.nb[key].written]
 
-\* REV-14, REV-21: at once if nothing is before it, else when its turn comes; what waits already keeps its place.
+\* EXT-13: a plain hub cannot tell a revoke that is repeated from a new one, so it is told once. A child hub that is away
+\* gets no credential meanwhile, so it is told when it returns; a parent does, so it is told only what names one.
+TellOnce(t, key, link, m) ==
+    [Emit(t, link, RevokeFrame(0, m)) EXCEPT !.s.nb[key].said = @ \cup {m},
+                                             !.s.nb[key].wait = IF Bug = "PlainSentAgain" THEN Append(@, m) ELSE @]
+
+OwePlainly(t, key, m) ==
+    LET link == LiveLink(t.s, t.h, key)
+        keeps == IF key = "up" THEN m.cred # 0 ELSE Bug # "PlainNotKept"
+    IN IF link # "" THEN TellOnce(t, key, link, m)
+       ELSE IF ~keeps THEN (IF key = "up" THEN [t EXCEPT !.lost = @ \cup {m.dev}] ELSE t)
+       ELSE IF \E i \in 1 .. Len(t.s.nb[key].wait) : t.s.nb[key].wait[i] = m THEN t
+       ELSE [t EXCEPT !.s.nb[key].wait = Append(@, m)]
+
+WelcomePlainly(t, key) ==
+    LET link == LiveLink(t.s, t.h, key)
+        emptied == [t EXCEPT !.s.nb[key].wait = <<>>]
+    IN Fold(LAMBDA u, m : TellOnce(u, key, link, m), emptied, t.s.nb[key].wait)
+
+\* EXT-12, REV-21: at once if nothing is before it, else when its turn comes; what waits already keeps its place.
 Owe(t, key, m) ==
     LET nb == [t.s.nb[key] EXCEPT !.owed = {o \in @ : o.m # m}]
         link == LiveLink(t.s, t.h, key)
         waiting == [t EXCEPT !.s.nb[key] = [nb EXCEPT !.wait = Append(@, m)]]
         free == nb.wait = <<>> /\ SentBefore(nb) = <<>> /\ Cardinality(nb.owed) < Batch
-    IN IF link = "" /\ Bug = "NothingOwed" THEN t
+    IN IF IsPlain(t.h, key) THEN OwePlainly(t, key, m)
+       ELSE IF link = "" /\ key # "up" /\ t.s.nb[key].journal = NoJournal THEN [t EXCEPT !.lost = @ \cup {m.dev}]
+       ELSE IF link = "" /\ Bug = "NothingOwed" THEN t
        ELSE IF \E i \in 1 .. Len(nb.wait) : nb.wait[i] = m THEN t
        ELSE IF link # "" /\ free THEN Write(waiting, key, link, <<>>, <<m>>)
        ELSE waiting
@@ -161,11 +201,11 @@ SendFirst(t, link, dev) ==
         nb == t.s.nb[key]
         about == SelectSeq(nb.wait, LAMBDA m : m.dev = dev)
         sent == {o \in nb.owed : o.num > nb.written /\ o.m.dev = dev}
-    IN IF link \in Sockets THEN t
+    IN IF link \in Sockets \/ PlainLink(t.h, link) THEN t
        ELSE IF LiveLink(t.s, t.h, key) # link \/ (about = <<>> /\ sent = {}) THEN t
        ELSE Write(t, key, link, IF Bug = "NumbersOvertake" THEN <<>> ELSE SentBefore(nb), about)
 
-\* REV-14, REV-21: everything up to the fence has been handled at the other end.
+\* EXT-12, REV-21: everything up to the fence has been handled at the other end.
 OnFenceAnswer(t, link, f) ==
     LET key == NeighbourAt(link)
         settled == [t EXCEPT !.s.fences = @ \ {<<link, f.num>>}, !.s.nb[key].owed = {o \in @ : o.num > f.num}]
@@ -173,9 +213,27 @@ OnFenceAnswer(t, link, f) ==
        ELSE IF f.num < t.s.nb[key].batch \/ Bug = "OneBatch" THEN settled
        ELSE NextBatch(settled, key, link)
 
-\* REV-14, REV-21: a neighbouring hub is back; before anything else, the first batch of what it has not acknowledged.
+\* EXT-12, REV-21: a neighbouring hub is back; before anything else, the first batch of what it has not acknowledged.
 Welcome(t, key) ==
     NextBatch([t EXCEPT !.s.nb[key].written = 0, !.s.nb[key].batch = 0], key, LiveLink(t.s, t.h, key))
+
+\* What a hub says of itself at the join, to the neighbour whose journal it says it knows.
+Ext(s, key, peer) == [journal |-> s.journal, peer |-> peer, handled |-> s.nb[key].handled]
+
+\* EXT-5, EXT-6: a neighbour has said which journal it writes. Another one begins at 0, and so do the numbers towards
+\* it; what it is owed waits again, but for what would end more than was meant at a former parent's. If it knows our journal,
+\* it has handled our numbers so far, even if we were restored and do not remember that we used them.
+Meet(t, key, ext) ==
+    LET nb == t.s.nb[key]
+        numbers == Sorted({o.num : o \in nb.owed})
+        queue == [i \in 1 .. Len(numbers) |-> (CHOOSE o \in nb.owed : o.num = numbers[i]).m] \o nb.wait
+        former == key = "up" /\ nb.journal # NoJournal /\ Bug # "FormerDebtsKept"
+        begun == [NoDebts EXCEPT !.journal = ext.journal,
+                                 !.wait = IF former THEN SelectSeq(queue, LAMBDA m : m.cred # 0) ELSE queue]
+        kept == IF ext.journal = nb.journal \/ Bug = "JournalsIgnored" THEN [nb EXCEPT !.journal = ext.journal] ELSE begun
+        counts == /\ ext.peer = t.s.journal /\ Bug # "NumbersReused"
+                  /\ Bug # "RaisedIfKnown" \/ ext.journal = nb.journal
+    IN [t EXCEPT !.s.nb[key] = IF counts /\ ext.handled > kept.sent THEN [kept EXCEPT !.sent = ext.handled] ELSE kept]
 
 ---------------------------------------------------------------------------
 \* talk.py
@@ -249,11 +307,20 @@ MarkOffline(t, n) == [t EXCEPT !.s.dir[n].on = FALSE]
 \* OFF-5; nobody awaits the answer (OFF-9), so it is not modelled.
 ReportOffline(t, n) == ToParent(t, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
 
-\* BIND-5
-Announce(t, n) == ToParent(t, [t |-> "ann", dev |-> t.s.dir[n].dev, node |-> n])
+\* EXT-8
+Announce(t, n) == IF IsPlain(t.h, "up") THEN t ELSE ToParent(t, [t |-> "hub_online", dev |-> t.s.dir[n].dev, node |-> n])
+
+\* Nobody waits for these requests any more. What a plain hub was asked is remembered until it answers: its answer may have
+\* no MsgID, and must not be taken for that to a later request.
+Forget(t, doomed(_)) ==
+    LET unheard == [i \in 1 .. Len(t.s.pend) |->
+            IF doomed(t.s.pend[i]) /\ PlainLink(t.h, t.s.pend[i].asked) /\ Bug # "PlainForgotten"
+            THEN [t.s.pend[i] EXCEPT !.asker = "", !.climbs = FALSE, !.missed = FALSE] ELSE t.s.pend[i]]
+    IN [t EXCEPT !.s.pend = SelectSeq(unheard, LAMBDA q : ~doomed(q))]
+IsGhost(q) == q.asker = "" /\ q.kind # "confirm"
 
 \* LINK-7
-ForgetAsker(t, link) == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asker # link)]
+ForgetAsker(t, link) == Forget(t, LAMBDA q : q.asker = link)
 
 \* LINK-6
 FailAsked(t, link) ==
@@ -261,7 +328,8 @@ FailAsked(t, link) ==
         rest == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asked # link),
                           !.s.fences = {f \in @ : f[1] # link},
                           !.s.dismissed = {x \in @ : x[1] # link},
-                          !.s.nb[NeighbourAt(link)].written = 0, !.s.nb[NeighbourAt(link)].batch = 0]
+                          !.s.nb[NeighbourAt(link)].written = 0, !.s.nb[NeighbourAt(link)].batch = 0,
+                          !.s.nb[NeighbourAt(link)].said = {}]
     IN IF Bug = "LossUnanswered" THEN [rest EXCEPT !.s.pend = t.s.pend]
        ELSE IF Bug = "PendingForgotten" THEN rest
        ELSE Fold(LAMBDA u, q : SearchFails(u, q, "away"), rest, lost)
@@ -286,11 +354,11 @@ CloseLink(t, link) == [ForgetAsker(t, link) EXCEPT !.s.links[link] = Closed]
 \* BIND-3, BIND-4, BIND-8, LINK-11: this session is superseded; nothing is reported.
 Displace(t, link) == CloseLink(EndSession(t, link, FALSE), link)
 
-\* BIND-7: order a child hub to let go of a node.
+\* EXT-9: order a child hub to let go of a node.
 Dismiss(t, hubNode, n) ==
     LET link == PortOfNode(t.s, hubNode)
-    IN IF link = "" \/ Bug = "NoDismissal" THEN t
-       ELSE [Emit(t, link, [t |-> "off", dev |-> t.s.dir[n].dev, node |-> n])
+    IN IF link = "" \/ PlainLink(t.h, link) \/ Bug = "NoDismissal" THEN t
+       ELSE [Emit(t, link, [t |-> "hub_dismiss", dev |-> t.s.dir[n].dev, node |-> n])
                 EXCEPT !.s.dismissed = @ \cup {<<link, n>>}]
 
 PointAt(t, n, dev, via) ==
@@ -308,7 +376,7 @@ Bind(t, link, dev, n) ==
         bound == [here EXCEPT !.s.links[link] = [dev |-> dev, node |-> n]]
     IN IF n \in Nodes THEN Announce(bound, n) ELSE bound
 
-\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it. BIND-5: nobody is answered.
+\* BIND-6, BIND-8, BIND-9, BIND-10: a child hub says that a node is with it. EXT-8: nobody is answered.
 OnAnnouncement(t, link, m) ==
     LET sender == t.s.links[link].node
         own == PortOfNode(t.s, m.node)
@@ -323,6 +391,17 @@ OnAnnouncement(t, link, m) ==
        THEN Emit(passed, link, [t |-> "authAns", op |-> 1, code |-> "no", dev |-> m.dev, node |-> 0, cred |-> 0])
        ELSE passed
 
+\* A device is behind a plain child hub that is told so; nothing else says where its devices are.
+Locate(t, link, dev, n) ==
+    LET own == PortOfNode(t.s, n)
+        alone == IF own # "" THEN Displace(t, own) ELSE t
+    IN IF link = "up" \/ ~PlainLink(t.h, link) THEN t
+       ELSE IF t.s.links[link].node = 0 THEN t
+       ELSE Announce(PointAt(alone, n, dev, t.s.links[link].node), n)
+
+\* A success for a device of another hub.
+SettleFor(t, q, node, cred) == Settle(IF q.asker = "" THEN t ELSE Locate(t, q.asker, q.dev, node), q, "ok", node, cred)
+
 \* OFF-6, OFF-7: a child hub reports that a node is gone.
 OnReport(t, link, m) ==
     LET route == Route(t.s, m.node)
@@ -335,8 +414,8 @@ OnOrder(t, m) ==
     LET route == Route(t.s, m.node)
         own == PortOfNode(t.s, m.node)
         gone == IF own # "" THEN Displace(t, own) ELSE MarkOffline(Dismiss(t, route.via, m.node), m.node)
-    IN IF Bug = "OrderReannounces" /\ own # "" THEN Announce(Emit(t, "up", [t |-> "offAns", node |-> m.node]), m.node)
-       ELSE Emit(IF route.on THEN gone ELSE t, "up", [t |-> "offAns", node |-> m.node])
+    IN IF Bug = "OrderReannounces" /\ own # "" THEN Announce(Emit(t, "up", [t |-> "dismissAns", node |-> m.node]), m.node)
+       ELSE Emit(IF route.on THEN gone ELSE t, "up", [t |-> "dismissAns", node |-> m.node])
 
 \* BIND-11: own sessions first, then child hub by child hub.
 AnnounceAll(t) ==
@@ -350,11 +429,16 @@ AnnounceAll(t) ==
 
 \* REV-11: an answer sent just before the revoke must not let the device back in.
 CancelAuthentications(t, m) ==
-    LET doomed(q) == q.kind \in {"auth", "confirm"} /\ q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
+    LET named(q) == q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
+        \* A plain hub refuses nothing by itself: a success that was on its way here goes no further.
+        relayed(q) == /\ q.kind = "relayAuth" /\ q.dev = m.dev /\ q.asker # "up" /\ PlainLink(t.h, q.asker)
+                      /\ m.cred = 0 \/ q.cred \in {0, m.cred}
+        doomed(q) == /\ ~IsGhost(q)
+                     /\ (q.kind \in {"auth", "confirm"} /\ named(q)) \/ (relayed(q) /\ Bug # "PlainRelayed")
         refused == Fold(LAMBDA u, q : Refuse(u, q, "no"), t, SelectSeq(t.s.pend, doomed))
     IN CASE Bug = "RevokeCancelsNothing" -> t
          [] Bug = "CancelKeepsPending" -> refused
-         [] OTHER -> [refused EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : ~doomed(q))]
+         [] OTHER -> Forget(refused, doomed)
 
 \* REV-5, REV-6, REV-7, REV-8, REV-9, REV-12
 RevokeHere(t, m, registering) ==
@@ -378,7 +462,7 @@ RevokeHere(t, m, registering) ==
                 ELSE CloseLink(ended, link)
     IN IF Bug = "RevokeUnregisters" THEN [kept EXCEPT !.s.reg[m.dev] = Unregistered] ELSE kept
 
-\* REV-2, REV-13, REV-14, REV-15: to every neighbouring hub but the sender, now or when it returns.
+\* REV-2, EXT-10, EXT-11, EXT-12: to every neighbouring hub but the sender, now or when it returns.
 PassRevokeOn(t, m, sender) ==
     LET told == FoldSet(LAMBDA u, key : Owe(u, key, m), t, DOMAIN t.s.nb \ {sender})
         bound == {p \in Sockets : told.s.links[p].node # 0}
@@ -387,10 +471,16 @@ PassRevokeOn(t, m, sender) ==
 OnRevoke(t, link, f) ==
     LET key == NeighbourAt(link)
         m == [dev |-> f.dev, node |-> f.node, cred |-> f.cred]
-        noted == [t EXCEPT !.s.nb[key].handled = f.num]
+        noted == [t EXCEPT !.s.nb[key].handled = f.seq]
         obeyed == PassRevokeOn(RevokeHere(noted, m, ""), m, key)
-    IN IF f.num > t.s.nb[key].handled THEN obeyed
-       ELSE IF Bug # "RevokeUnnumbered" THEN t   \* REV-15
+    IN IF IsPlain(t.h, key)
+       THEN \* EXT-13: always, but for the echo of what it was told.
+            IF m \in t.s.nb[key].said /\ Bug # "EchoObeyed"
+            THEN [t EXCEPT !.lost = @ \cup {m.dev}]
+            ELSE LET done == PassRevokeOn(RevokeHere(t, m, ""), m, key)
+                 IN IF Bug = "EchoObeyed" /\ m \in t.s.nb[key].said THEN [done EXCEPT !.dead = t.dead] ELSE done
+       ELSE IF f.seq > t.s.nb[key].handled THEN obeyed
+       ELSE IF Bug # "RevokeUnnumbered" THEN t   \* EXT-10
        ELSE [obeyed EXCEPT !.dead = t.dead]      \* what it kills the second time, nobody meant
 
 ---------------------------------------------------------------------------
@@ -413,8 +503,9 @@ OnAuthenticate(t, link, op, dev, cred) ==
 OnAssistAuthenticate(t, link, m) ==
     LET entry == t.s.wl[m.dev]
         q == Query("relayAuth", m.op, "", link, m.dev, 0)
-    IN IF entry.node = 0 THEN Search(t, q, m.cred)
-       ELSE IF entry.cred = m.cred THEN Settle(t, q, "ok", entry.node, entry.cred)
+    IN IF m.cred = 0 THEN Refuse(t, q, "no")    \* EXT-14
+       ELSE IF entry.node = 0 THEN Search(t, q, m.cred)
+       ELSE IF entry.cred = m.cred THEN SettleFor(t, q, entry.node, entry.cred)
        ELSE Refuse(t, q, "no")
 
 ---------------------------------------------------------------------------
@@ -465,38 +556,49 @@ OnRegister(t, link, kind, op, dev) ==
        THEN IF IsProtected(t, dev) THEN Refuse(t, q, "no")
             ELSE IF kind = "reg" THEN Admit(issued, q, node, t.fresh)
             ELSE IF Bug = "AnswerBeforeRevoke" THEN Issue(RememberHome(early, link, dev), dev, link, TRUE)
-            ELSE AskToConfirm(Settle(RememberHome(caught, link, dev), q, "ok", node, t.fresh), link, op, dev)
+            ELSE AskToConfirm(SettleFor(RememberHome(caught, link, dev), q, node, t.fresh), link, op, dev)
        ELSE IF way = "" THEN Refuse(t, q, "away")
        ELSE Ask(t, [t |-> "reg", op |-> op, dev |-> dev], [q EXCEPT !.asked = way])
 
-\* FRAME-16, AUTH-11, AUTH-19, REG-14: an answer goes on to whoever waits for it, or is dropped.
+\* FRAME-16, AUTH-11, AUTH-19, REG-14: an answer goes on to whoever waits for it, or is dropped. A plain hub may leave out
+\* the MsgID: then it answers the oldest request that it agrees with.
 OnAnswer(t, link, m) ==
-    LET match(q) == /\ q.op = m.op /\ q.asked = link
+    LET agrees(q) == IF m.op # 0 \/ ~PlainLink(t.h, link) THEN q.op = m.op
+                     ELSE q.dev = m.dev /\ (m.code = "ok" /\ m.t = "authAns" /\ q.cred # 0 => q.cred = m.cred)
+        match(q) == /\ q.asked = link /\ agrees(q)
                     /\ (m.t = "regAns") = (q.kind \in {"reg", "relayReg"})
-        found == SelectSeq(t.s.pend, match)
-        q == found[1]
-        taken == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : ~match(x))]
-    IN IF found = <<>> THEN t
+        found == {i \in 1 .. Len(t.s.pend) : match(t.s.pend[i])}
+        i == CHOOSE i \in found : \A j \in found : i <= j
+        q == t.s.pend[i]
+        taken == [t EXCEPT !.s.pend = SubSeq(@, 1, i - 1) \o SubSeq(@, i + 1, Len(@))]
+    IN IF found = {} THEN t
+       ELSE IF IsGhost(q) THEN taken
        ELSE IF m.code # "ok" THEN SearchFails(taken, q, m.code)
+       ELSE IF q.kind = "auth" /\ m.cred # q.cred THEN Refuse(taken, q, "away")
        ELSE CASE q.kind = "confirm" -> [taken EXCEPT !.s.reg[q.dev].confirmed = TRUE]  \* REG-17
               [] q.kind = "reg" -> Admit(taken, q, m.node, m.cred)
               [] q.kind = "auth" -> Admit(taken, q, m.node, q.cred)
               [] Bug = "RelayCaches" -> Settle([taken EXCEPT !.s.wl[q.dev] = [node |-> m.node, cred |-> m.cred]],
                                                q, "ok", m.node, m.cred)
-              [] q.kind = "relayReg" -> Settle(RememberHome(taken, q.asker, q.dev), q, "ok", m.node, m.cred)
-              [] OTHER -> Settle(taken, q, "ok", m.node, m.cred)
+              [] q.kind = "relayReg" -> SettleFor(RememberHome(taken, q.asker, q.dev), q, m.node, m.cred)
+              [] OTHER -> SettleFor(taken, q, m.node, m.cred)
 
 ---------------------------------------------------------------------------
 \* links.py
 
 \* LINK-2, TRUST-1: a child hub authenticates like a device; its entry is provisioned and never revoked here.
-OnJoin(t, link) ==
+\* EXT-3: the same step that binds it settles the journals and the numbers.
+OnJoin(t, link, m) ==
     LET c == Owner[link]
-        bound == Bind(t, link, c, NodeOf[c])
-    IN Welcome(Emit(bound, link, [t |-> "joined"]), c)
+        plain == Bind(t, link, c, NodeOf[c])
+        bound == Meet(plain, c, m.ext)
+    IN IF IsPlain(t.h, c) THEN WelcomePlainly(Emit(plain, link, [t |-> "joined"]), c)
+       ELSE Welcome(Emit(bound, link, [t |-> "joined", ext |-> Ext(bound.s, c, m.ext.journal)]), c)
 
-\* LINK-3
-OnJoined(t) == AnnounceAll(Welcome([t EXCEPT !.s.present = TRUE], "up"))
+\* LINK-3, EXT-4
+OnJoined(t, m) ==
+    IF IsPlain(t.h, "up") THEN WelcomePlainly([t EXCEPT !.s.present = TRUE], "up")
+    ELSE AnnounceAll(Welcome([Meet(t, "up", m.ext) EXCEPT !.s.present = TRUE], "up"))
 
 \* OFF-4, OFF-8, LINK-6, LINK-7
 LinkDown(t, link) ==
@@ -505,29 +607,35 @@ LinkDown(t, link) ==
 
 \* step.py: one frame from a neighbouring hub
 Handle(t, link, m) ==
-    CASE m.t = "join" -> OnJoin(t, link)
-      [] m.t = "joined" -> OnJoined(t)
+    CASE m.t = "join" -> OnJoin(t, link, m)
+      [] m.t = "joined" -> OnJoined(t, m)
       [] m.t = "reg" -> OnRegister([t EXCEPT !.asks = {<<link, m.op>>}], link, "relayReg", m.op, m.dev)
       [] m.t = "auth" -> OnAssistAuthenticate([t EXCEPT !.asks = {<<link, m.op>>}], link, m)
       [] m.t \in {"regAns", "authAns"} -> OnAnswer(t, link, m)
-      [] m.t = "ann" -> OnAnnouncement(t, link, m)
-      [] m.t = "off" -> IF link = "up" THEN OnOrder(t, m) ELSE OnReport(t, link, m)
-      [] m.t = "offAns" -> [t EXCEPT !.s.dismissed = @ \ {<<link, m.node>>}]
+      [] m.t = "hub_online" -> OnAnnouncement(t, link, m)
+      [] m.t = "off" -> OnReport(t, link, m)
+      [] m.t = "hub_dismiss" -> OnOrder(t, m)
+      [] m.t = "dismissAns" -> [t EXCEPT !.s.dismissed = @ \ {<<link, m.node>>}]
       [] m.t = "rev" -> OnRevoke(t, link, m)
-      [] m.t = "fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* REV-16
+      [] m.t = "hub_fence" -> IF Bug = "FencesUnanswered" THEN t ELSE Emit(t, link, [t |-> "fenceAns", num |-> m.num])  \* EXT-11
       [] m.t = "fenceAns" -> OnFenceAnswer(t, link, m)
+
+\* A hub of either kind.
+HandleAny(t, link, m) == IF t.h \in PlainHubs THEN Plain!Handle(t, link, m) ELSE Handle(t, link, m)
+LinkDownAny(t, link) == IF t.h \in PlainHubs THEN Plain!LinkDown(t, link) ELSE LinkDown(t, link)
+RevokeAny(t, m) == IF t.h \in PlainHubs THEN Plain!Revoke(t, "", m) ELSE PassRevokeOn(RevokeHere(t, m, ""), m, "")
 
 ---------------------------------------------------------------------------
 \* The whole tree as one value `g`, so that one event can make several hubs step
 
 Now == [hub |-> hub, uplink |-> uplink, up |-> up, down |-> down, given |-> given, asked |-> asked, got |-> got,
-        revoked |-> revoked, admitted |-> admitted, log |-> <<>>]
+        backup |-> backup, revoked |-> revoked, shaken |-> shaken, admitted |-> admitted, log |-> <<>>]
 
 IsAnswer(m) == m.t \in {"regAns", "authAns"}
 
 \* Whether an answer was asked for, by a socket that still waits, or by a hub, now or earlier, and is the first.
 Due(g, t, o) ==
-    IF ~IsAnswer(o.m) THEN TRUE
+    IF ~IsAnswer(o.m) \/ t.h \in PlainHubs THEN TRUE
     ELSE IF o.to \in Sockets THEN o.m.op \in g.asked[o.to]
     ELSE /\ \/ <<o.to, o.m.op>> \in t.asks
             \/ \E i \in 1 .. Len(g.hub[t.h].pend) :
@@ -550,50 +658,80 @@ Place(g, t, before) ==
                  [] OTHER -> v
     IN Fold(place, g, t.out)
 
+\* What a hub that lost what it had has brought back, or can no longer tell others, is not claimed to be dead: `spared`,
+\* which is all that was issued before, until it is revoked again. `said`: whether an operator has revoked since.
+Unshaken == [how |-> "", said |-> FALSE, spared |-> {}]
+
+\* The root lost everything and no operator has revoked since: nobody means what was issued after that.
+Former(g) == g.shaken.how = "lost" /\ LossAt = {Root} /\ ~g.shaken.said
+
+\* Not every hub will hear of a revoke about these devices.
+Spare(g, devices) ==
+    IF devices = {} THEN g
+    ELSE [g EXCEPT !.shaken = [how |-> IF @.how = "" THEN "unheard" ELSE @.how, said |-> FALSE,
+                               spared |-> @.spared \cup {k \in 1 .. Len(g.given) : g.given[k] \in devices}]]
+
 Finish(g, t) ==
     LET before == g.hub[t.h]
         sent == Place(g, t, before)
         closed == {p \in Sockets : before.links[p] # Closed /\ t.s.links[p] = Closed}
         \* A registration anew is meant to end every credential issued to the device before.
         older == {k \in 1 .. Len(g.given) : g.given[k] = t.issued}
-        dead == IF t.renewed THEN t.dead \cup older ELSE t.dead
-    IN [sent EXCEPT !.hub[t.h] = t.s,
-                    !.given = IF t.issued = "" THEN @ ELSE Append(@, t.issued),
-                    !.asked = IF closed = {} THEN @ ELSE [p \in Sockets |-> IF p \in closed THEN {} ELSE @[p]],
-                    !.revoked = @ \cup dead,
-                    !.admitted = IF t.bound # <<>> THEN [@ EXCEPT ![t.bound[1]] = [hub |-> t.h, cred |-> t.bound[2]]]
-                                 ELSE @]
+        found == IF Former(g) THEN t.dead \cap g.shaken.spared ELSE t.dead
+        dead == IF t.renewed THEN found \cup older ELSE found
+        unsure == IF g.shaken.how # "" /\ ~g.shaken.said THEN found ELSE {}
+        done == [sent EXCEPT !.hub[t.h] = t.s,
+                             !.given = IF t.issued = "" THEN @ ELSE Append(@, t.issued),
+                             !.asked = IF closed = {} THEN @ ELSE [p \in Sockets |-> IF p \in closed THEN {} ELSE @[p]],
+                             !.revoked = @ \cup dead,
+                             !.shaken.spared = (@ \cup unsure) \ (IF t.renewed THEN older ELSE {}),
+                             !.admitted = IF t.bound # <<>> THEN [@ EXCEPT ![t.bound[1]] = [hub |-> t.h, cred |-> t.bound[2]]]
+                                          ELSE @]
+    IN Spare(done, t.lost)
 
 Step(g, h) == Begin(h, g.hub[h], Len(g.given) + 1)
 
 \* Events, as functions from tree to tree
 
 Join(g, c, port) ==
-    [g EXCEPT !.hub[ParentOf[c]].links[port] = Idle, !.uplink[c] = port, !.up[c] = <<[t |-> "join"]>>]
+    [g EXCEPT !.hub[ParentOf[c]].links[port] = Idle, !.uplink[c] = port,
+              !.up[c] = <<IF c \in PlainHubs THEN [t |-> "join"]
+                          ELSE [t |-> "join", ext |-> Ext(g.hub[c], "up", g.hub[c].nb["up"].journal)]>>]
 
-Cut(g, c) == [g EXCEPT !.uplink[c] = "", !.up[c] = <<>>, !.down[c] = <<>>]
+\* What is in flight is lost, and to a plain hub or from it for good.
+Cut(g, c) ==
+    LET frames == g.up[c] \o g.down[c]
+        revokes == {i \in 1 .. Len(frames) : frames[i].t = "rev"}
+        unheard == IF c \in PlainHubs \/ ParentOf[c] \in PlainHubs THEN {frames[i].dev : i \in revokes} ELSE {}
+    IN Spare([g EXCEPT !.uplink[c] = "", !.up[c] = <<>>, !.down[c] = <<>>], unheard)
 
-ParentNotices(g, c, port) == Finish(g, LinkDown(Step(g, ParentOf[c]), port))
-ChildNotices(g, c) == Finish(g, LinkDown(Step(g, c), "up"))
+ParentNotices(g, c, port) == Finish(g, LinkDownAny(Step(g, ParentOf[c]), port))
+ChildNotices(g, c) == Finish(g, LinkDownAny(Step(g, c), "up"))
 
 Connected(g, p, h) == IF g.hub[h].links[p] = Closed THEN [g EXCEPT !.hub[h].links[p] = Idle] ELSE g
 
 Register(g, p, h, d, op) ==
     LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}, !.admitted[d] = Nowhere]
-    IN Finish(c, OnRegister(Step(c, h), p, "reg", op, d))
+    IN Finish(c, IF h \in PlainHubs THEN Plain!Register(Step(c, h), p, op, d) ELSE OnRegister(Step(c, h), p, "reg", op, d))
 
 Authenticate(g, p, h, d, cred, op) ==
     LET c == [Connected(g, p, h) EXCEPT !.asked[p] = @ \cup {op}]
-    IN Finish(c, OnAuthenticate(Step(c, h), p, op, d, cred))
+    IN Finish(c, IF h \in PlainHubs THEN Plain!Authenticate(Step(c, h), p, op, d, cred)
+                 ELSE OnAuthenticate(Step(c, h), p, op, d, cred))
+
+\* What outlives a hub.
+Lasting(h, s) ==
+    LET links == {p \in LinksOf(h) : s.links[p] # Closed} \cup (IF h = Root THEN {} ELSE {"up"})
+    IN FoldSet(LAMBDA t, link : LinkDown(t, link), Begin(h, s, 0), links).s
 
 ReceiveUp(g, c) ==
     LET h == ParentOf[c]
         port == g.uplink[c]
         taken == [g EXCEPT !.up[c] = Tail(@)]
-    IN Finish(taken, Handle(Step(g, h), port, Head(g.up[c])))
+    IN Finish(taken, HandleAny(Step(g, h), port, Head(g.up[c])))
 
 ReceiveDown(g, c) ==
-    LET taken == [g EXCEPT !.down[c] = Tail(@)] IN Finish(taken, Handle(Step(g, c), "up", Head(g.down[c])))
+    LET taken == [g EXCEPT !.down[c] = Tail(@)] IN Finish(taken, HandleAny(Step(g, c), "up", Head(g.down[c])))
 
 RECURSIVE Drain(_)
 Drain(g) ==
@@ -606,10 +744,11 @@ Drain(g) ==
 ---------------------------------------------------------------------------
 \* The behaviours
 
-Nobody == [hub |-> [h \in Hubs |-> BlankHub(h)], uplink |-> [c \in Hubs \ {Root} |-> ""],
+Nobody == [hub |-> [h \in Hubs |-> IF h \in PlainHubs THEN Plain!Blank(LinksOf(h), Nodes) ELSE BlankHub(h, 1)],
+           uplink |-> [c \in Hubs \ {Root} |-> ""],
            up |-> [c \in Hubs \ {Root} |-> <<>>], down |-> [c \in Hubs \ {Root} |-> <<>>], given |-> <<>>,
            asked |-> [p \in Sockets |-> {}], got |-> [d \in Devices |-> {}], revoked |-> {},
-           admitted |-> [d \in Devices |-> Nowhere], log |-> <<>>]
+           backup |-> <<>>, shaken |-> Unshaken, admitted |-> [d \in Devices |-> Nowhere], log |-> <<>>]
 
 \* All hubs have joined, parents first, and the devices of Online have registered.
 Depth(c) == LET f[h \in Hubs] == IF h = Root THEN 0 ELSE f[ParentOf[h]] + 1 IN f[c]
@@ -623,7 +762,8 @@ Started ==
 Become(next, event) ==
     \E g \in {next} :
         /\ hub' = g.hub /\ uplink' = g.uplink /\ up' = g.up /\ down' = g.down /\ given' = g.given
-        /\ asked' = g.asked /\ got' = g.got /\ revoked' = g.revoked /\ admitted' = g.admitted
+        /\ asked' = g.asked /\ got' = g.got /\ backup' = g.backup
+        /\ revoked' = g.revoked /\ shaken' = g.shaken /\ admitted' = g.admitted
         /\ act' = IF Recording THEN [event |-> event, log |-> g.log] ELSE act
 
 Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
@@ -631,9 +771,11 @@ Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
 Init ==
     /\ LET g == Started
        IN /\ hub = g.hub /\ uplink = g.uplink /\ up = g.up /\ down = g.down /\ given = g.given
-          /\ asked = g.asked /\ got = g.got /\ revoked = g.revoked /\ admitted = g.admitted
+          /\ asked = g.asked /\ got = g.got /\ revoked = g.revoked /\ shaken = g.shaken /\ admitted = g.admitted
+          /\ backup = [h \in RestoreAt |-> Lasting(h, g.hub[h])]
     /\ left = [reg |-> Registers, auth |-> Authentications, off |-> Offlines, gone |-> SocketDrops,
-               cut |-> HubDrops, restart |-> Restarts, rev |-> Revokes, late |-> Timeouts]
+               cut |-> HubDrops, restart |-> Restarts, rev |-> Revokes, late |-> Timeouts,
+               lose |-> Losses, save |-> Backups, restore |-> Restores]
     /\ act = [event |-> <<"Init">>, log |-> <<>>]
 
 \* A request is told apart by its number.
@@ -645,20 +787,29 @@ DeviceRegisters(p, h, d) ==
     /\ Spend("reg") /\ MayUse(p, h)
     /\ Become(Register(Now, p, h, d, NextOp), <<"DeviceRegisters", p, h, d, NextOp>>)
 
-\* AUTH-1: with any credential it was ever given.
+\* AUTH-1: with any credential it was ever given or, to a plain hub that does not mind, with none.
 DeviceAuthenticates(p, h, d, cred) ==
-    /\ Spend("auth") /\ cred \in got[d] /\ MayUse(p, h)
+    /\ Spend("auth") /\ MayUse(p, h)
+    /\ IF cred = 0 THEN h \in PlainHubs /\ "empty" \in PlainHabits ELSE cred \in got[d]
     /\ Become(Authenticate(Now, p, h, d, cred, NextOp), <<"DeviceAuthenticates", p, h, d, cred, NextOp>>)
+
+\* What a hub takes for the devices, or the child hub, on a connection of its own.
+SessionsOn(h, p) ==
+    IF h \in Ours THEN {x \in {hub[h].links[p]} : x.node # 0}
+    ELSE {[dev |-> hub[h].index[n].dev, node |-> n] : n \in {n \in Nodes : hub[h].index[n].at = p}}
 
 \* OFF-1, OFF-2: a device says that it leaves; the connection stays.
 DeviceLeaves(p, h) ==
-    /\ Spend("off") /\ hub[h].links[p].node # 0
-    /\ Become(Finish(Now, EndSession(Step(Now, h), p, TRUE)), <<"DeviceLeaves", p, h>>)
+    /\ Spend("off") /\ SessionsOn(h, p) # {}
+    /\ LET n == (CHOOSE x \in SessionsOn(h, p) : TRUE).node
+           t == Step(Now, h)
+       IN Become(Finish(Now, IF h \in PlainHubs THEN Plain!Offline(t, n) ELSE EndSession(t, p, TRUE)),
+                 <<"DeviceLeaves", p, h>>)
 
 \* OFF-4
 SocketBreaks(p, h) ==
     /\ Spend("gone") /\ hub[h].links[p] # Closed
-    /\ Become(Finish(Now, LinkDown(Step(Now, h), p)), <<"SocketBreaks", p, h>>)
+    /\ Become(Finish(Now, LinkDownAny(Step(Now, h), p)), <<"SocketBreaks", p, h>>)
 
 \* FRAME-23: without a session, anything but register and authenticate is refused. Changes nothing.
 DeviceProbes(p, h) ==
@@ -690,34 +841,64 @@ HubReconnects(c, port) ==
 
 \* A hub stops and begins again with what outlives it, which is what is left when every link of its own went down and
 \* nobody heard a word of it; then the others notice.
-HubRestarts(h) ==
-    LET below == {c \in Children(h) : uplink[c] # ""}
-        above == {c \in {h} \ {Root} : uplink[c] # ""}
-        cut == FoldSet(Cut, Now, below \cup above)
-        silently(g, link) == Finish(g, [LinkDown(Step(g, h), link) EXCEPT !.out = <<>>])
+Stopped(g, h) ==
+    LET below == {c \in Children(h) : g.uplink[c] # ""}
+        above == {c \in {h} \ {Root} : g.uplink[c] # ""}
+        cut == FoldSet(Cut, g, below \cup above)
+        silently(x, link) == Finish(x, [LinkDown(Step(x, h), link) EXCEPT !.out = <<>>])
         self == IF above = {} THEN cut ELSE silently(cut, "up")
         mine == {p \in LinksOf(h) : self.hub[h].links[p] # Closed}
-        stopped == FoldSet(silently, self, mine)
-        children == FoldSet(ChildNotices, stopped, below)
-    IN /\ h \in RestartAt /\ Spend("restart")
-       /\ Become(IF above = {} THEN children ELSE ParentNotices(children, h, uplink[h]), <<"HubRestarts", h>>)
+        children == FoldSet(ChildNotices, FoldSet(silently, self, mine), below)
+    IN IF above = {} THEN children ELSE ParentNotices(children, h, g.uplink[h])
+
+HubRestarts(h) ==
+    /\ h \in RestartAt /\ Spend("restart")
+    /\ Become(Stopped(Now, h), <<"HubRestarts", h>>)
+
+\* The same hub with other contents: nobody claims any more what it alone knew.
+Replaced(h, s, how) ==
+    LET g == Stopped(Now, h)
+    IN [g EXCEPT !.hub[h] = s,
+                 !.shaken = [how |-> how, said |-> FALSE, spared |-> 1 .. Len(g.given)],
+                 !.admitted = [d \in Devices |-> IF @[d].hub = h THEN Nowhere ELSE @[d]]]
+
+\* A hub has lost what it had written down, and begins anew.
+HubBeginsAnew(h) ==
+    /\ h \in LossAt /\ Spend("lose")
+    /\ Become(Replaced(h, BlankHub(h, 2 + Losses - left.lose), "lost"), <<"HubBeginsAnew", h>>)
+
+HubIsBackedUp(h) ==
+    /\ h \in RestoreAt /\ Spend("save")
+    /\ Become([Now EXCEPT !.backup[h] = Lasting(h, hub[h])], <<"HubIsBackedUp", h>>)
+
+\* EXT-5: a hub begins again with what it had when it was backed up, or when the behaviour started.
+HubIsRestored(h) ==
+    /\ h \in RestoreAt /\ Spend("restore")
+    /\ Become(Replaced(h, backup[h], "restored"), <<"HubIsRestored", h>>)
 
 \* REV-2, REV-19: an operator revokes everything of a device, or one credential that it was given.
 OperatorRevokes(h, d, cred) ==
     LET m == [dev |-> d, node |-> 0, cred |-> cred]
         stored == {hub[x].wl[d].cred : x \in Hubs} \ {0}
         meant == IF cred = 0 THEN stored ELSE {cred}
-        g == Finish(Now, PassRevokeOn(RevokeHere(Step(Now, h), m, ""), m, ""))
+        \* EXT-6: a hub that does not know yet that its parent is another one will drop this, and say so.
+        unknown == {c \in Ours \ {Root} : ParentOf[c] \in Ours /\ hub[c].nb["up"].journal \notin {NoJournal, hub[ParentOf[c]].journal}}
+        unconfirmed == IF cred = 0 /\ unknown # {} THEN meant ELSE {}
+        told == RevokeAny(Step(Now, h), m)
+        g == Finish(Now, told)
     IN /\ h \in RevokeAt /\ Spend("rev")
        /\ IF cred = 0 THEN "all" \in RevokeKinds ELSE "one" \in RevokeKinds /\ cred \in got[d]
-       /\ Become([g EXCEPT !.revoked = @ \cup meant], <<"OperatorRevokes", h, d, cred>>)
+       /\ Become(IF told.lost # {} THEN [g EXCEPT !.revoked = @ \cup meant]
+                 ELSE [g EXCEPT !.revoked = @ \cup meant, !.shaken.said = g.shaken.how # "",
+                                !.shaken.spared = (@ \ meant) \cup unconfirmed],
+                 <<"OperatorRevokes", h, d, cred>>)
 
 \* TIME-2
 RequestTimesOut(h, i) ==
     LET q == hub[h].pend[i]
         t == Step(Now, h)
-        forgotten == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
-    IN /\ h \in TimeoutAt /\ i <= Len(hub[h].pend) /\ Spend("late")
+        forgotten == Forget(t, LAMBDA x : x = q)
+    IN /\ h \in TimeoutAt /\ i <= Len(hub[h].pend) /\ ~IsGhost(q) /\ Spend("late")
        /\ Become(Finish(Now, Refuse(forgotten, q, "away")), <<"RequestTimesOut", h, q.op>>)
 
 FrameGoesUp(c) ==
@@ -733,11 +914,11 @@ Issued == 1 .. Len(Online) + Registers
 Next ==
     \/ \E c \in Hubs \ {Root} : FrameGoesUp(c) \/ FrameGoesDown(c)
     \/ \E use \in Uses : DeviceRegisters(use[1], use[2], use[3])
-    \/ \E use \in Uses, cred \in Issued : DeviceAuthenticates(use[1], use[2], use[3], cred)
+    \/ \E use \in Uses, cred \in {0} \cup Issued : DeviceAuthenticates(use[1], use[2], use[3], cred)
     \/ \E p \in Sockets, h \in Hubs : DeviceLeaves(p, h) \/ SocketBreaks(p, h) \/ DeviceProbes(p, h)
     \/ \E c \in Hubs \ {Root} : HubLinkDrops(c) \/ HubLinkDropsSilently(c)
     \/ \E port \in HubPorts : ParentNoticesLate(port) \/ HubReconnects(Owner[port], port)
-    \/ \E h \in Hubs : HubRestarts(h)
+    \/ \E h \in Hubs : HubRestarts(h) \/ HubBeginsAnew(h) \/ HubIsBackedUp(h) \/ HubIsRestored(h)
     \/ \E h \in Hubs, d \in Devices, cred \in {0} \cup Issued : OperatorRevokes(h, d, cred)
     \/ \E h \in Hubs, i \in 1 .. Registers + Authentications : RequestTimesOut(h, i)
 
@@ -760,8 +941,8 @@ FairSpec == Spec /\ Fair
 
 Bindings == UNION {
     {<<d, hub[h].reg[d].node>> : d \in {d \in Devices : hub[h].reg[d].node # 0}}
-    \cup {<<d, hub[h].wl[d].node>> : d \in {d \in Devices : hub[h].wl[d].node # 0}}
-    \cup {<<hub[h].dir[n].dev, n>> : n \in {n \in Nodes : hub[h].dir[n].dev # ""}} : h \in Hubs}
+    \cup {<<d, hub[h].wl[d].node>> : d \in {d \in Devices : hub[h].wl[d].node # 0}} : h \in Hubs}
+    \cup UNION {{<<hub[h].dir[n].dev, n>> : n \in {n \in Nodes : hub[h].dir[n].dev # ""}} : h \in Ours}
 
 UniqueNodeIds ==
     /\ \A a, b \in Bindings : a[2] = b[2] => a[1] = b[1]
@@ -780,22 +961,22 @@ NodeIdsNeverReused == [][
 \* An entry appears or changes only where the device has just been bound; relays remember no credential, but for what
 \* they may have to present to the parent, too.
 CredentialsNeverCachedUpstream == [][
-    \A h \in Hubs :
+    \A h \in Ours : act'.event # <<"HubIsRestored", h>> =>
         /\ \A d \in Devices :
             LET new == hub'[h].wl[d]
             IN new # hub[h].wl[d] /\ new # NoEntry => \E p \in Sockets : hub'[h].links[p].dev = d
         /\ \A i \in 1 .. Len(hub'[h].pend) :
             LET q == hub'[h].pend[i] IN q.kind \in {"relayReg", "relayAuth"} => q.cred = 0 \/ q.climbs]_vars
 
-RegistryHoldsNoCredential == \A h \in Hubs, d \in Devices : DOMAIN hub[h].reg[d] = DOMAIN Unregistered
+RegistryHoldsNoCredential == \A h \in Ours, d \in Devices : DOMAIN hub[h].reg[d] = DOMAIN Unregistered
 
 SessionImpliesWhitelist ==
-    \A h \in Hubs, p \in Sockets :
+    \A h \in Ours, p \in Sockets :
         LET session == hub[h].links[p] IN session.node # 0 => hub[h].wl[session.dev].node = session.node
 
 \* A child hub's report changes no route that does not lead through that child.
 LateOfflineKeepsNewRoute == [][
-    act'.event[1] = "FrameGoesUp" /\ act'.event[3].t = "off" =>
+    act'.event[1] = "FrameGoesUp" /\ act'.event[3].t = "off" /\ ParentOf[act'.event[2]] \in Ours =>
         LET c == act'.event[2]
             n == act'.event[3].node
             old == hub[ParentOf[c]].dir[n]
@@ -817,30 +998,37 @@ RevokeNeverReachesDevices == [][
 Drained == \A c \in Hubs \ {Root} : up[c] = <<>> /\ down[c] = <<>>
 Settled == Drained /\ (\A c \in Hubs \ {Root} : hub[c].present) /\ (\A port \in HubPorts : ~Stale(port))
 
-RevokedStaysOut == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked
+\* As far as plain hubs were told, and hubs that lost what they had were told again.
+RevokedStaysOut == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked \ shaken.spared
+
+RevokedEverywhere == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked
 
 OneLiveCredential ==
     Settled => \A d \in Devices : Cardinality({hub[h].wl[d].cred : h \in Hubs} \ {0}) <= 1
 
 AtMostOneSession ==
-    Settled => \A d \in Devices : Cardinality({x \in Hubs \X Sockets : hub[x[1]].links[x[2]].dev = d}) <= 1
+    Settled => \A d \in Devices :
+        Cardinality({x \in Hubs \X Sockets : \E y \in SessionsOn(x[1], x[2]) : y.dev = d}) <= 1
 
 HubOfNode(n) == CHOOSE h \in Hubs : NodeOf[h] = n
 
 RECURSIVE Leads(_, _)
 Leads(h, n) ==
     LET route == hub[h].dir[n]
-    IN /\ route.on /\ PortOfNode(hub[h], route.via) # ""
+        at == hub[h].index[n].at
+    IN IF h \in PlainHubs THEN at \in Sockets \/ (at \in HubPorts /\ Leads(Owner[at], n))
+       ELSE
+       /\ route.on /\ PortOfNode(hub[h], route.via) # ""
        /\ route.via = n \/ (route.via \in HubNodes /\ Leads(HubOfNode(route.via), n))
 
-RoutesLeadToSessions == Settled => \A h \in Hubs, n \in Nodes : hub[h].dir[n].on => Leads(h, n)
+RoutesLeadToSessions == Settled => \A h \in Ours, n \in Nodes : hub[h].dir[n].on => Leads(h, n)
 
 RECURSIVE Above(_)
 Above(h) == {h} \cup (IF h = Root THEN {} ELSE Above(ParentOf[h]))
 
 SessionsAreRouted ==
-    Settled => \A h \in Hubs : \A p \in LinksOf(h) :
-        LET n == hub[h].links[p].node IN n \in Nodes => \A a \in Above(h) : hub[a].dir[n].on
+    Settled => \A h \in Hubs : \A p \in LinksOf(h) : \A x \in SessionsOn(h, p) :
+        x.node \in Nodes => \A a \in Above(h) : a \in Ours => hub[a].dir[x.node].on
 
 NoLockOut ==
     Settled => \A d \in Devices :
@@ -865,14 +1053,14 @@ NobodyShutOut ==
 
 \* Nothing is left over: no request unanswered, no order or revoke unacknowledged.
 NothingLeftBehind ==
-    Settled => \A h \in Hubs :
+    Settled => \A h \in Ours :
         /\ hub[h].pend = <<>> /\ hub[h].fences = {} /\ hub[h].dismissed = {}
         /\ \A k \in DOMAIN hub[h].nb : hub[h].nb[k].owed = {} /\ hub[h].nb[k].wait = <<>>
 
 \* A device's request is pending at the hub it is connected to, or answered.
 AskedIsPending ==
-    \A p \in Sockets :
-        asked[p] = UNION {{hub[h].pend[i].op : i \in {i \in 1 .. Len(hub[h].pend) : hub[h].pend[i].asker = p}} : h \in Hubs}
+    \A p \in Sockets : (\A h \in PlainHubs : hub[h].links[p] = Closed) =>
+        asked[p] = UNION {{hub[h].pend[i].op : i \in {i \in 1 .. Len(hub[h].pend) : hub[h].pend[i].asker = p}} : h \in Ours}
 
 ---------------------------------------------------------------------------
 \* Liveness, under FairSpec

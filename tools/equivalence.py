@@ -247,6 +247,13 @@ def _last(said: str, variable: str) -> int:
 # All together
 
 
+def _comparison(model: Model) -> str:
+    """How a model is compared, if it is: there must be a machine, and a limit is no mistake."""
+    if model.module not in _MACHINES or model.kind == "limit":
+        return ""
+    return "variant" if model.violates else model.equality
+
+
 def _check(model: Model) -> list[Row]:
     if model.violates:
         return [check_variant(model)]
@@ -322,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = [
         model
         for model in tlc.read_catalogue().models
-        if ("variant" if model.violates else model.equality) in kinds and options.only in ("", model.name)
+        if _comparison(model) in kinds and options.only in ("", model.name)
     ]
     if not models:
         tlc.say("no models selected")

@@ -1,8 +1,9 @@
 """Run the TLA+ models: ``python -m tools.tlc ci|long|bugs [--only NAME]``.
 
 ``tla/models.toml`` lists every run. A model must be explored to its end without a violation; a bug variant must
-violate exactly the invariant it names. Anything else is a failure, and so is a run that explored nothing, a
-selection that is empty, an invariant that no variant breaks, and a configuration that no run uses.
+violate exactly the invariant it names, and so must a limit, which says what is not promised. Anything else is a
+failure, and so is a run that explored nothing, a selection that is empty, an invariant that no variant breaks, and a
+configuration that no run uses.
 """
 
 import argparse
@@ -23,7 +24,10 @@ from attrs import frozen
 HERE = Path(__file__).resolve().parent.parent
 TLA = HERE / "tla"
 WORK = HERE / "build" / "tlc"
-KINDS = ("ci", "long", "bug", "sim")
+KINDS = ("ci", "long", "bug", "limit", "sim")
+REFUTED = ("bug", "limit")
+"""What must violate the invariant it names: a deliberate mistake; the protocol as it is, where it promises less."""
+
 EQUALITIES = ("", "graph", "walks")
 JAVA_NEEDED = 17
 CORES = 2
@@ -109,8 +113,8 @@ def gaps(catalogue: Catalogue) -> list[str]:
     for model in catalogue.models:
         if model.kind not in KINDS:
             found.append(f"{model.name} has the unknown kind {model.kind}")
-        if (model.kind == "bug") != bool(model.violates):
-            found.append(f"{model.name}: a bug variant, and nothing else, says what it violates")
+        if (model.kind in REFUTED) != bool(model.violates):
+            found.append(f"{model.name}: a bug variant or a limit, and nothing else, says what it violates")
         if model.equality not in EQUALITIES:
             found.append(f"{model.name} is to be compared in the unknown way {model.equality}")
         if not model.config.exists():
@@ -122,7 +126,8 @@ def gaps(catalogue: Catalogue) -> list[str]:
     sound = [model for model in catalogue.models if model.kind in ("ci", "long") and model.config.exists()]
     claimed = {name for model in sound for name in checked_by(model.config.read_text())}
     broken = {model.violates for model in catalogue.models}
-    found += [f"no variant breaks {name}" for name in catalogue.invariants if name not in broken]
+    mistaken = {model.violates for model in catalogue.models if model.kind == "bug"}
+    found += [f"no variant breaks {name}" for name in catalogue.invariants if name not in mistaken]
     found += [f"no model checks {name}" for name in catalogue.invariants if name not in claimed]
     found += [f"{name} is not a listed invariant" for name in sorted(broken - {HOLDS} - set(catalogue.invariants))]
     unused = {path.stem for path in TLA.glob("*.cfg")} - set(names)
@@ -145,7 +150,7 @@ def checked_by(config: str) -> list[str]:
 
 def select(catalogue: Catalogue, what: str, only: str) -> list[Model]:
     """The runs of one command."""
-    kinds = {"ci": ("ci", "bug"), "long": ("ci", "long"), "bugs": ("bug",)}[what]
+    kinds = {"ci": ("ci", *REFUTED), "long": ("ci", "long"), "bugs": REFUTED}[what]
     return [model for model in catalogue.models if model.kind in kinds and only in ("", model.name)]
 
 
@@ -187,7 +192,7 @@ def start_tlc(memory: str, workers: int, metadir: Path) -> list[str]:
 
 def command(model: Model, workers: int, metadir: Path) -> list[str]:
     """How a model is checked. Behaviours may end, so deadlock is no error."""
-    tlc = start_tlc("1g" if model.kind == "bug" else "4g", workers, metadir)
+    tlc = start_tlc("1g" if model.kind in REFUTED else "4g", workers, metadir)
     return [*tlc, "-deadlock", "-config", model.config.name, f"{model.module}.tla"]
 
 
@@ -198,7 +203,7 @@ def run(model: Model, workers: int) -> Result:
     metadir.mkdir(parents=True)
     started = time.monotonic()
     lines: list[str] = []
-    say(f"{model.name}: {model.note}" if model.kind != "bug" else f"{model.name}: must violate {model.violates}")
+    say(f"{model.name}: must violate {model.violates}" if model.violates else f"{model.name}: {model.note}")
     with (
         (WORK / f"{model.name}.log").open("w") as log,
         subprocess.Popen(
@@ -278,10 +283,10 @@ def judge(model: Model, outcome: Outcome) -> str:
 
 
 def run_all(models: Sequence[Model]) -> list[Result]:
-    """The bug variants side by side, one worker each; then the models one by one with all workers."""
+    """What must be refuted side by side, one worker each; then the models one by one with all workers."""
     with ThreadPoolExecutor(CORES) as pool:
-        results = list(pool.map(lambda model: run(model, 1), [model for model in models if model.kind == "bug"]))
-    return results + [run(model, CORES) for model in models if model.kind != "bug"]
+        results = list(pool.map(lambda model: run(model, 1), [model for model in models if model.violates]))
+    return results + [run(model, CORES) for model in models if not model.violates]
 
 
 def table(results: Sequence[Result]) -> str:
@@ -301,7 +306,9 @@ def table(results: Sequence[Result]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.tlc", description="Run the TLA+ models.")
-    parser.add_argument("what", choices=("ci", "long", "bugs"), help="ci: small models and bugs; long: all models")
+    parser.add_argument(
+        "what", choices=("ci", "long", "bugs"), help="ci: small models, bugs and limits; long: all models"
+    )
     parser.add_argument("--only", default="", metavar="NAME", help="one run by its name")
     options = parser.parse_args(arguments)
     catalogue = read_catalogue()

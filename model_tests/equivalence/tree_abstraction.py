@@ -15,7 +15,11 @@ from hubauth.core.messages import (
     AssistOffline,
     AssistRegister,
     Authenticate,
+    Ext,
     Frame,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     Reason,
     Revoke,
 )
@@ -106,10 +110,10 @@ def _matters(shape: Shape, receiver: State, item: Item) -> bool:
         return True
     body = item.body
     if isinstance(body, Answer):
-        return body.action is not Action.REVOKE and (
-            body.action is not Action.ASSIST_OFFLINE or item.msg_id in receiver.pending
-        )
-    if isinstance(body, AssistAuthenticate | AssistOffline) and not shape.track_hubs:
+        if body.action in (Action.REVOKE, Action.ASSIST_OFFLINE):
+            return False
+        return body.action is not Action.HUB_DISMISS or item.msg_id in receiver.pending
+    if isinstance(body, HubOnline | HubDismiss | AssistOffline) and not shape.track_hubs:
         return body.node_id not in shape.node_of.values()
     return True
 
@@ -132,6 +136,7 @@ def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
         elif pending.purpose is not Purpose.SELF_AUTHENTICATE:
             queries.append(_query(ports, pending))
     return record(
+        journal=_journal(state.journal),
         present=state.parent_present,
         links=function({port: _link(state, link_of.get(port)) for port in shape.ports(name)}),
         reg=function({device: _registration(shape, state, device) for device in shape.devices}),
@@ -144,6 +149,23 @@ def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
         dismissed=frozenset(dismissed),
         nb=function({key: _neighbour(state, number) for key, number in shape.neighbours(name).items()}),
     )
+
+
+def another_journal(name: str, number: int) -> str:
+    """The journal with this number of a hub; the first, which the network gives it, is its name alone."""
+    return f"{name}-{number}"
+
+
+def _journal(journal: str) -> Value:
+    if not journal:
+        return ()
+    name, _, number = journal.partition("-")
+    return (name, int(number or "1"))
+
+
+def _ext(ext: Ext | None) -> Value:
+    assert ext is not None
+    return record(journal=_journal(ext.journal), peer=_journal(ext.peer), handled=ext.handled)
 
 
 def _port(ports: Ports, link: Link | None) -> str:
@@ -192,6 +214,8 @@ def _neighbour(state: State, key: int) -> Value:
     here = state.parent_present if key == PARENT_NEIGHBOUR else key in state.index.link_of_node
     rows = sorted((owed.turn, message) for (to, message), owed in state.owed.items() if to == key)
     return record(
+        journal=_journal(known.journal),
+        said=frozenset(),
         sent=known.sent,
         handled=known.handled,
         owed=frozenset(record(m=_revoke(message), num=turn) for turn, message in rows if turn < FIRST_PLACE),
@@ -221,31 +245,32 @@ def queue_value(network: Network, connection: Connection, way: str) -> Value:
 def _frame(item: Item, sender: State, receiver: State) -> Value:
     assert isinstance(item, Frame)
     match item.body:
-        case Authenticate():
-            return record(t="join")
-        case Answer(action=Action.AUTHENTICATE, reason=Reason.OK):
-            return record(t="joined")
+        case Authenticate(ext=ext):
+            return record(t="join", ext=_ext(ext))
+        case Answer(action=Action.AUTHENTICATE, reason=Reason.OK, ext=ext):
+            return record(t="joined", ext=_ext(ext))
         case AssistRegister(device):
             return record(t="reg", op=item.trace_id, dev=device)
-        case AssistAuthenticate(device, "", node_id):
-            return record(t="ann", dev=device, node=node_id)
+        case HubOnline(device, node_id):
+            return record(t="hub_online", dev=device, node=node_id)
         case AssistAuthenticate(device, presented):
             return record(t="auth", op=item.trace_id, dev=device, cred=number_of(presented))
-        case AssistOffline(_, 0):
-            return record(t="fence", num=sender.pending[item.msg_id].number)
+        case HubFence():
+            return record(t="hub_fence", num=sender.pending[item.msg_id].number)
+        case Answer(action=Action.HUB_FENCE):
+            return record(t="fenceAns", num=receiver.pending[item.msg_id].number)
+        case HubDismiss(device, node_id):
+            return record(t="hub_dismiss", dev=device, node=node_id)
+        case Answer(action=Action.HUB_DISMISS):
+            return record(t="dismissAns", node=receiver.pending[item.msg_id].node_id)
         case AssistOffline(device, node_id):
             return record(t="off", dev=device, node=node_id)
-        case Answer(action=Action.ASSIST_OFFLINE):
-            pending = receiver.pending[item.msg_id]
-            if pending.purpose is Purpose.FENCE:
-                return record(t="fenceAns", num=pending.number)
-            return record(t="offAns", node=pending.node_id)
         case Answer() as answer:
             return answer_value(answer, item.trace_id)
         case Revoke() as message:
             return record(
                 t="rev",
-                num=item.msg_id,
+                seq=message.seq,
                 dev=message.device_id,
                 node=message.node_id,
                 cred=number_of(message.credential),

@@ -5,16 +5,27 @@ from collections.abc import Iterator
 from attrs import evolve, field, frozen
 from immutables import Map
 
+from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import OperatorRevoke
 from hubauth.core.messages import Action, Answer, Authenticate, Frame, Offline, Reason, Register, Revoke
 from hubauth.core.model import Purpose
+from hubauth.core.model import State as HubState
 from hubauth.core.policy import Dialect, Policy, Provisioned, Reregister
+from hubauth.core.recovery import after_restart
 from hubauth.network import tree
 from hubauth.network.history import History
 from hubauth.network.tree import Network, Way
 from model_tests.equivalence.constants import as_names, as_number, as_record, as_records, as_triples
 from model_tests.equivalence.machine import Event, State, Table
-from model_tests.equivalence.tree_abstraction import answer_value, hub_value, number_of, queue_value, read_shape, strip
+from model_tests.equivalence.tree_abstraction import (
+    another_journal,
+    answer_value,
+    hub_value,
+    number_of,
+    queue_value,
+    read_shape,
+    strip,
+)
 from model_tests.equivalence.values import Value, function, record
 
 CONSTANTS = (
@@ -31,14 +42,15 @@ CONSTANTS = (
         "Restarts",
         "Revokes",
     ),
-    *("Timeouts", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt", "Batch", "RevokeKinds", "Probing"),
+    *("Timeouts", "Losses", "Backups", "Restores", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt"),
+    *("LossAt", "RestoreAt", "Batch", "RevokeKinds", "Probing"),
 )
 """What the machine has to know of a configuration."""
 
 ACTIONS = (
     *("DeviceRegisters", "DeviceAuthenticates", "DeviceLeaves", "DeviceProbes", "SocketBreaks", "HubLinkDrops"),
-    *("HubLinkDropsSilently", "ParentNoticesLate", "HubReconnects", "HubRestarts", "OperatorRevokes"),
-    *("RequestTimesOut", "FrameGoesUp", "FrameGoesDown"),
+    *("HubLinkDropsSilently", "ParentNoticesLate", "HubReconnects", "HubRestarts", "HubBeginsAnew", "HubIsBackedUp"),
+    *("HubIsRestored", "OperatorRevokes", "RequestTimesOut", "FrameGoesUp", "FrameGoesDown"),
 )
 """Everything that can happen in HubAuth.tla."""
 
@@ -51,7 +63,11 @@ _BUDGETS = {
     "restart": "Restarts",
     "rev": "Revokes",
     "late": "Timeouts",
+    "lose": "Losses",
+    "save": "Backups",
+    "restore": "Restores",
 }
+_SITES = ("DropAt", "RestartAt", "RevokeAt", "TimeoutAt", "LossAt", "RestoreAt")
 _REQUESTS = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.RELAY, Purpose.CONFIRM)
 
 
@@ -66,6 +82,8 @@ class World:
     got: Map[str, frozenset[int]] = field(factory=Map)
     given: tuple[str, ...] = ()
     asked: Map[str, frozenset[int]] = field(factory=Map)
+    backups: Map[str, HubState] = field(factory=Map)
+    """What hubs would begin with again, had they stopped when they were backed up."""
     state: State = ()
     received: tuple[tuple[str, Frame], ...] = ()
     """What devices have received in the last event."""
@@ -78,19 +96,18 @@ class TreeMachine:
         self.table = table
         self.history: frozenset[str] = frozenset()
         self.without_history: dict[str, str] = {}
-        self.divided = frozenset(["hub", "up", "down"])
+        self.divided = frozenset(["hub", "up", "down", "backup"])
         self._constants = constants
         self._shape = read_shape(constants)
         self._uses = sorted(as_triples(constants["Uses"]))
-        self._sites = {
-            name: set(as_names(constants[name])) for name in ("DropAt", "RestartAt", "RevokeAt", "TimeoutAt")
-        }
+        self._sites = {name: set(as_names(constants[name])) for name in _SITES}
         self._budget = Map({short: as_number(constants[name]) for short, name in _BUDGETS.items()})
         self._hubs, self._children = sorted(self._shape.node_of), sorted(self._shape.parent_of)
         self.parts = (
             *(f"hub[{name}]" for name in self._hubs),
             *(f"{way}[{child}]" for way in ("up", "down") for child in self._children),
             *("uplink", "given", "asked", "got", "left"),
+            *(f"backup[{name}]" for name in sorted(self._sites["RestoreAt"])),
         )
 
     # The start
@@ -104,6 +121,8 @@ class TreeMachine:
             world = self._drain(self._connect(world, child, port))
         for socket, hub, device in as_triples(self._constants["Online"]):
             world = self._drain(self._request(world, socket, hub, Register(device), 0))
+        for hub in sorted(self._sites["RestoreAt"]):
+            world = self._back_up(world, hub)
         return world
 
     def _depth(self, name: str) -> int:
@@ -207,6 +226,12 @@ class TreeMachine:
         for hub in self._hubs:
             if hub in self._sites["RestartAt"] and world.left["restart"]:
                 yield "HubRestarts", hub
+            if hub in self._sites["LossAt"] and world.left["lose"]:
+                yield "HubBeginsAnew", hub
+            if hub in self._sites["RestoreAt"] and world.left["save"]:
+                yield "HubIsBackedUp", hub
+            if hub in self._sites["RestoreAt"] and world.left["restore"]:
+                yield "HubIsRestored", hub
             if hub in self._sites["RevokeAt"] and world.left["rev"]:
                 for device in self._shape.devices:
                     yield from (("OperatorRevokes", hub, device, number) for number in self._revocable(world, device))
@@ -250,6 +275,13 @@ class TreeMachine:
                 return self._connect(world, child, port)
             case ("HubRestarts", str(hub)):
                 return self._restart(_spend(world, "restart"), hub)
+            case ("HubBeginsAnew", str(hub)):
+                journal = another_journal(hub, 2 + self._budget["lose"] - world.left["lose"])
+                return self._restart(_spend(world, "lose"), hub, initial_state(world.network.policies[hub], journal))
+            case ("HubIsBackedUp", str(hub)):
+                return self._back_up(_spend(world, "save"), hub)
+            case ("HubIsRestored", str(hub)):
+                return self._restart(_spend(world, "restore"), hub, world.backups[hub])
             case ("OperatorRevokes", str(hub), str(device), int(number)):
                 revoke = Revoke(device, 0, tree.credential(number) if number else "")
                 return self._settle(_spend(world, "rev"), tree.feed(world.network, hub, OperatorRevoke(revoke)))
@@ -288,14 +320,18 @@ class TreeMachine:
             network = tree.deliver(network, number, way)
         return self._settle(world, network)
 
-    def _restart(self, world: World, hub: str) -> World:
+    def _back_up(self, world: World, hub: str) -> World:
+        lasting = after_restart(world.network.policies[hub], world.network.states[hub])
+        return self._settle(evolve(world, backups=world.backups.set(hub, lasting)), world.network)
+
+    def _restart(self, world: World, hub: str, found: HubState | None = None) -> World:
         """The hub's own ends are down first, then those of the others, except what was broken before."""
         others = [
             (number, Way.DOWN if connection.parent == hub else Way.UP)
             for number, connection in world.network.connections.items()
             if hub in (connection.child, connection.parent) and connection.child_open
         ]
-        network = tree.restart(world.network, hub)
+        network = tree.restart(world.network, hub, found)
         for number, way in others:
             network = tree.deliver(network, number, way)
         return self._settle(world, network)
@@ -337,7 +373,7 @@ class TreeMachine:
         given = world.given
         if network.fresh > len(given) + 1:
             given = (*given, _owner(network, tree.credential(network.fresh - 1)))
-        after = World(network, world.left, ports, got, given, asked, (), tuple(received))
+        after = World(network, world.left, ports, got, given, asked, world.backups, (), tuple(received))
         return evolve(after, state=self._abstract(world, after))
 
     def state(self, world: World) -> State:
@@ -382,6 +418,8 @@ class TreeMachine:
             intern(_sets(world.got, shape.devices)),
             intern(function(world.left)),
         ]
+        for name in sorted(self._sites["RestoreAt"]):
+            parts.append(intern(hub_value(shape, world.backups.get(name, network.states[name]), name, world.ports)))
         return tuple(parts)
 
 

@@ -13,6 +13,7 @@ from tools.tlc import LIVENESS, Catalogue, Model, Outcome, checked_by, gaps, jud
 ROOT = Path(__file__).resolve().parents[2]
 RIGHT = Model("MCTwoLevels", "MCTrees", "ci", "")
 BUG = Model("BugNothingOwed", "MCTrees", "bug", "", "RevokedStaysOut")
+LIMIT = Model("LimitUnread", "MCPlainTrees", "limit", "", "RevokedEverywhere")
 LIVE = Model("BugOrderReannounces", "MCTrees", "bug", "", "MessagesDrain")
 EXPLORED = Outcome(0, distinct=10, depth=3)
 
@@ -25,16 +26,16 @@ def test_every_kind_is_there() -> None:
     catalogue = tlc.read_catalogue()
     assert {model.kind for model in catalogue.models} == set(tlc.KINDS)
     assert {model.name for model in tlc.select(catalogue, "ci", "")} >= {"MCTwoLevels", "BugNothingOwed"}
-    assert all(model.kind == "bug" for model in tlc.select(catalogue, "bugs", ""))
+    assert {model.kind for model in tlc.select(catalogue, "bugs", "")} == {"bug", "limit"}
     assert tlc.select(catalogue, "bugs", "MCTwoLevels") == []
     assert not any(model.kind == "sim" for model in tlc.select(catalogue, "long", ""))
 
 
 def test_each_switch_is_used_by_a_variant_and_each_variant_has_a_switch() -> None:
-    for module, trees in (("HubAuth", "MCTrees"), ("HubPerms", "MCPermsTrees")):
+    for module, trees in (("HubAuth", ("MCTrees", "MCPlainTrees")), ("HubPerms", ("MCPermsTrees",))):
         text = (tlc.TLA / f"{module}.tla").read_text()
         switches = set(re.findall(r'Bug [=#] "(\w+)"', text))
-        variants = [model for model in tlc.read_catalogue().models if model.kind == "bug" and model.module == trees]
+        variants = [model for model in tlc.read_catalogue().models if model.kind == "bug" and model.module in trees]
         named = {re.search(r'Bug = "(\w+)"', model.config.read_text())[1] for model in variants}  # type: ignore[index]
         assert named == switches
 
@@ -42,7 +43,7 @@ def test_each_switch_is_used_by_a_variant_and_each_variant_has_a_switch() -> Non
 def test_rules_that_the_models_name_exist() -> None:
     known = {rule["id"] for rule in tomllib.loads((ROOT / "spec" / "rules.toml").read_text())["rule"]}
     for path in [*tlc.TLA.glob("*.tla"), *tlc.TLA.glob("*.cfg")]:
-        named = set(re.findall(r"\b(?:FRAME|TRUST|AUTHY|REG|AUTH|BIND|OFF|REV|PERM|LINK|TIME)-\d+", path.read_text()))
+        named = set(re.findall(r"\b(?:FRAME|TRUST|AUTHY|REG|AUTH|BIND|OFF|REV|PERM|LINK|TIME|EXT)-\d+", path.read_text()))
         assert named <= known, f"{path.name}: {named - known}"
 
 
@@ -55,6 +56,10 @@ def test_gaps_are_seen() -> None:
     assert "BugNothingOwed.cfg does not check NoLockOut" in gaps(Catalogue((), (evolve(BUG, violates="NoLockOut"),)))
     assert "Missing.cfg does not exist" in gaps(Catalogue((), (evolve(RIGHT, name="Missing"),)))
     assert "MCTwoLevels is listed twice" in gaps(Catalogue((), (RIGHT, RIGHT)))
+    only_a_limit = Catalogue(("RevokedEverywhere",), (LIMIT,))
+    assert "no variant breaks RevokedEverywhere" in gaps(only_a_limit)
+    nameless = Catalogue((), (evolve(LIMIT, violates=""),))
+    assert any("says what it violates" in gap for gap in gaps(nameless))
     unknown = Catalogue((), (evolve(RIGHT, equality="guess"),))
     assert "MCTwoLevels is to be compared in the unknown way guess" in gaps(unknown)
 
@@ -69,6 +74,8 @@ def test_gaps_are_seen() -> None:
         (RIGHT, evolve(EXPLORED, exit_code=75, errors=("Error: x",)), "TLC ended with 75"),
         (BUG, evolve(EXPLORED, exit_code=12, violated=("RevokedStaysOut",)), ""),
         (BUG, EXPLORED, "but passes"),
+        (LIMIT, EXPLORED, "but passes"),
+        (LIMIT, evolve(EXPLORED, exit_code=12, violated=("RevokedEverywhere",)), ""),
         (BUG, evolve(EXPLORED, exit_code=12, violated=("NoLockOut",)), "but violates NoLockOut"),
         (BUG, evolve(EXPLORED, exit_code=75, errors=("Error: x",)), "but violates Error: x"),
         (LIVE, evolve(EXPLORED, exit_code=13, violated=("NoLockOut",)), "but violates NoLockOut"),

@@ -171,14 +171,17 @@ def fire(network: Network, hub: Name, timer: int) -> Network:
     return feed(network, hub, TimerFired(timer))
 
 
-def restart(network: Network, hub: Name) -> Network:
-    """A hub stops and recovers what outlives it: every connection breaks, and nobody hears a word of it."""
+def restart(network: Network, hub: Name, found: State | None = None) -> Network:
+    """A hub stops and begins again: every connection breaks, and nobody hears a word of it.
+
+    It begins with what outlives it or, if its disk was lost or replaced meanwhile, with what it finds there.
+    """
     for number, connection in sorted(network.connections.items()):
         if hub in (connection.child, connection.parent):
             network = drop(network, number)
             network = _close_end(network, number, Way.UP if connection.parent == hub else Way.DOWN)
     kept = {key: seconds for key, seconds in network.timers.items() if key[0] != hub}
-    left = after_restart(network.policies[hub], network.states[hub])
+    left = after_restart(network.policies[hub], network.states[hub] if found is None else found)
     history = network.history
     of_hub = forget_links(history.hubs.get(hub, HubHistory()))
     return evolve(
