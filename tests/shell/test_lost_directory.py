@@ -1,6 +1,7 @@
 """A data directory that goes away under a running hub: nothing is answered that no restart would remember."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -51,8 +52,30 @@ def empty(directory: Path) -> None:
     directory.mkdir()
 
 
+def journal_in(directory: Path) -> Path:
+    return directory / "journal-0"
+
+
+def cut_off(directory: Path) -> None:
+    """The same file, without its end."""
+    os.truncate(journal_in(directory), journal_in(directory).stat().st_size - 1)
+
+
+def lengthen(directory: Path) -> None:
+    """As a second writer would, who knows of no lock."""
+    with journal_in(directory).open("ab") as file:
+        file.write(b"more")
+
+
+def overwrite(directory: Path) -> None:
+    """As an editor or a backup that writes into the file that there is: as long as before, and something else."""
+    size = journal_in(directory).stat().st_size
+    with journal_in(directory).open("r+b") as file:
+        file.write(bytes(size))
+
+
 @pytest.mark.parametrize("durability", ["fsync", "os"])
-@pytest.mark.parametrize("lose", [delete, move, replace, empty])
+@pytest.mark.parametrize("lose", [delete, move, replace, empty, cut_off, lengthen, overwrite])
 @pytest.mark.parametrize("request_kind", ["register", "authenticate"])
 def test_nothing_is_answered_any_more(lose: object, durability: str, request_kind: str, tmp_path: Path) -> None:
     async def story() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import AssistRegister, Frame, ListRoles, PermsInvalidate, Revoke
@@ -15,9 +16,12 @@ from hubauth.shell.client import DeviceClient, Options
 from hubauth.shell.configuration import ConfigurationError, HubConfig
 from hubauth.shell.hub import Hub
 from hubauth.shell.journal import Journal
+from hubauth.trace import parquet, recorder
+from hubauth.trace.ends import Ends
 from hubauth.trace.events import Event, Kind, TraceError, decode_opening
 from hubauth.trace.judge import judge
 from hubauth.trace.lint import lint
+from hubauth.trace.redact import Redactor
 from hubauth.trace.rows import Recording
 from hubauth.trace.storage import checkpoint_files, events_files, read_events
 from hubauth.trace.verdicts import Outcome
@@ -238,6 +242,35 @@ def test_a_hub_that_forgets_across_a_restart_is_found(tmp_path: Path) -> None:
     assert verdict is not None and (verdict.outcome, verdict.rule) == (Outcome.VIOLATES, "TRACE-3")
 
 
+@pytest.mark.parametrize("one_keeps", [False, True])
+def test_hubs_that_record_under_different_keys_are_not_told_to_have_garbled_frames(
+    one_keeps: bool, tmp_path: Path
+) -> None:
+    """Each hub of the tree has a key of its own, or keeps what it sees: payloads differ, and nobody is wrong."""
+    made: list[Path] = []
+
+    def key_of_its_own(recording: Recording) -> Redactor | None:
+        made.append(recording.directory)
+        return None if one_keeps and len(made) == 2 else Redactor(bytes([len(made)]) * 32)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recording, "redactor", key_of_its_own)
+        run(busy_tree(Dialect.AUTH, tmp_path / "t", set()))
+    assert len(made) == 3
+    judgement = judge([tmp_path / "t"])
+    assert judgement.outcome is Outcome.CONFORMS, judgement.worst
+
+
+def test_under_different_keys_a_frame_that_was_never_sent_is_still_found(tmp_path: Path) -> None:
+    run(busy_tree(Dialect.AUTH, tmp_path / "t", set()))
+    rows = [event for file in events_files(tmp_path / "t") for event in read_events(file)]
+    ends = Ends()
+    sent = next(row for row in rows if row.kind is Kind.FRAME_OUT and row.hub == "hub-3" and row.link == 0)
+    for row in rows:
+        ends.feed(replace(row, msg_id=row.msg_id + 1) if row is sent else row)
+    assert [verdict.rule for verdict in ends.verdicts()] == ["TRACE-4"]
+
+
 def test_tokens_of_another_key_make_another_trace(tmp_path: Path) -> None:
     storage = {"data_dir": str(tmp_path / "data"), "durability": "os"}
 
@@ -305,6 +338,22 @@ def test_what_one_hub_says_is_judged_alone(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "t" / "checkpoints")
     victim.write_bytes(b"".join(lines))
     assert judge([tmp_path / "t"]).outcome is Outcome.CANNOT_TELL
+
+
+@pytest.mark.parametrize("now", [-1, -(2**70), 2**32 * 10**9, 2**80])
+def test_a_clock_that_is_wrong_costs_the_time_of_a_row_and_nothing_else(
+    now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "clock", lambda: now)
+    run(busy_tree(Dialect.AUTH, tmp_path / "t", set(), key_file=tmp_path / "key"))
+    judgement = judge([tmp_path / "t"])
+    assert judgement.outcome is Outcome.CONFORMS and not judgement.unreadable
+    rows = [event for file in events_files(tmp_path / "t") for event in read_events(file)]
+    assert {event.time for event in rows} == {min(max(now // 1000, 0), 2**63 - 1)}
+    writer = parquet.EventWriter(tmp_path / "rows.parquet")
+    writer.write(rows)
+    writer.close()
+    assert list(read_events(tmp_path / "rows.parquet")) == rows
 
 
 def test_rows_know_their_time_and_order(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class Peer(Protocol):
 def watch_registration(observer: Observer, peer: Peer, policy: Policy, body: Body, done: Step) -> None:
     """A device that was known has a new credential: it has lost the old one, or somebody else has taken its place."""
     if isinstance(body, Register | AssistRegister) and policy.has_credentials and _REGISTERED_AGAIN in done.rules:
-        observer.alarm("reregistered", peer=peer.peer, device=body.device_id)
+        observer.alarm("reregistered", peer=peer.peer, subject=body.device_id, device=body.device_id)
 
 
 def watch_answer(observer: Observer, peer: Peer, policy: Policy, state: State, body: Body) -> None:
@@ -34,14 +34,14 @@ def watch_answer(observer: Observer, peer: Peer, policy: Policy, state: State, b
     if not isinstance(body, Answer) or body.reason is Reason.OK:
         return
     if body.action is Action.AUTHENTICATE and body.reason is Reason.NOT_ADMITTED:
-        observer.alarm("failed_authentication", peer=peer.peer, device=_named(policy, state, body.device_id))
+        observer.alarm("failed_authentication", peer=peer.peer, **_named(policy, state, body.device_id))
         peer.has_failed()
     elif body.action in _ASSISTS and body.reason is Reason.FORBIDDEN and not peer.is_hub:
-        observer.alarm("refused_hub", peer=peer.peer, device=_named(policy, state, body.device_id))
+        observer.alarm("refused_hub", peer=peer.peer, **_named(policy, state, body.device_id))
 
 
-def _named(policy: Policy, state: State, device_id: str) -> str:
+def _named(policy: Policy, state: State, device_id: str) -> dict[str, str]:
     """A device as it may be shown: by its name only if it is known, since a stranger may send a credential as one."""
     if policy.is_provisioned(device_id) or bound_node(state, device_id):
-        return device_id
-    return f"unknown, a name of {len(device_id)} characters"
+        return {"subject": device_id, "device": device_id}
+    return {"device": f"unknown, a name of {len(device_id)} characters"}

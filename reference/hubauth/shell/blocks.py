@@ -108,7 +108,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 def create_file(path: Path) -> int:
     """A new file for its owner only, open for appending. An old one of that name is replaced."""
     path.unlink(missing_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
 
 
 def sync_directory(path: Path) -> None:

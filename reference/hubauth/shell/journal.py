@@ -45,6 +45,8 @@ from hubauth.shell.snapshot import KIND as SNAPSHOT_KIND
 from hubauth.shell.snapshot import Snapshot, read_snapshot, snapshot_payloads
 
 KIND = b"hubauth journal 3\n"
+_LOOKED_AT = 64
+"""Bytes at the beginning and at the end of a journal that are looked at before an answer leaves."""
 _NAME = re.compile(r"(?P<kind>journal|snapshot)-(?P<number>[0-9]{1,18})")
 _UNFINISHED = re.compile(_NAME.pattern + r"\.new")
 
@@ -87,6 +89,8 @@ class Journal:
         self._file = -1
         self._name = str(directory)
         self._identity = (0, 0)
+        self._size = 0
+        self._beginning = self._end = b""
         self._generation = 0
         self._sequence = 0
 
@@ -117,18 +121,29 @@ class Journal:
 
     def append(self, records: bytes) -> None:
         """Hand one batch of records to the operating system. Raises OSError: then nothing more may be answered."""
-        write_all(self._file, frame_block(self._sequence, records))
+        block = frame_block(self._sequence, records)
+        write_all(self._file, block)
         self._sequence += 1
+        self._size += len(block)
+        self._end = (self._end + block[-_LOOKED_AT:])[-_LOOKED_AT:]
 
     def sync(self) -> None:
         """Wait until everything appended is on disk. May be called from another thread."""
         os.fsync(self._file)
 
     def confirm(self) -> None:
-        """Look whether the directory still has the file. Raises OSError if not: then nothing more may be answered."""
+        """Look whether the directory still has the file, and whether that is as long as what was written and begins and
+        ends like it. Raises OSError if not: then nothing more may be answered.
+        """
         found = os.stat(self._name)  # noqa: PTH116 - once per batch
         if (found.st_ino, found.st_dev) != self._identity:
             raise OSError(errno.ESTALE, "is not the file that this hub writes to", self._name)
+        if found.st_size != self._size or self._read_ends() != (self._beginning, self._end):
+            raise OSError(errno.ESTALE, "somebody else has written to this file", self._name)
+
+    def _read_ends(self) -> tuple[bytes, bytes]:
+        """How the file begins and ends."""
+        return os.pread(self._file, _LOOKED_AT, 0), os.pread(self._file, _LOOKED_AT, max(self._size - _LOOKED_AT, 0))
 
     def close(self) -> None:
         """Let go of file and lock. Everything that was answered is synced already."""
@@ -158,7 +173,8 @@ class Journal:
         """Append to this file from now on."""
         self._file, self._generation, self._sequence = opened, generation, sequence
         status = os.fstat(opened)
-        self._name, self._identity = str(path), (status.st_ino, status.st_dev)
+        self._name, self._identity, self._size = str(path), (status.st_ino, status.st_dev), status.st_size
+        self._beginning, self._end = self._read_ends()
 
     def write_snapshot(self, hub: Snapshot) -> Generator[None, None, None]:
         """Write the snapshot of the generation just begun, a small piece at each step of the iterator.
@@ -236,12 +252,12 @@ class Journal:
 
     def _continue(self, content: Content, number: int) -> Iterator[str]:
         """Append to this journal from now on, after cutting off an end that was never finished."""
-        opened = os.open(content.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._go_on(opened, content.path, number, len(content.blocks))
+        opened = self._file = os.open(content.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         if content.torn:
-            os.ftruncate(self._file, content.size)
-            os.fsync(self._file)
+            os.ftruncate(opened, content.size)
+            os.fsync(opened)
             yield f"{content.path}: cut off {content.torn} bytes of a record that was never finished"
+        self._go_on(opened, content.path, number, len(content.blocks))
         for path in self._directory.iterdir():
             if _UNFINISHED.fullmatch(path.name):
                 path.unlink()

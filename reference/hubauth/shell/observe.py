@@ -112,7 +112,7 @@ class Observer:
         """The core says why it did something."""
         self.count("notes", note.kind.value)
         level = _LEVELS.get(note.kind, logging.INFO)
-        about = {} if note.link is None else {"link": note.link}
+        about: dict[str, Any] = {} if note.link is None else {"link": note.link}
         self.event(note.kind.value, level, peer=peer, rule=note.rule, detail=note.detail, **about)
 
     def tell(self, told: Tell) -> None:
@@ -120,9 +120,9 @@ class Observer:
         reason = told.reason.value
         self.event("revoke_answered", hub=told.hub, device_id=told.device_id, node_id=told.node_id, reason=reason)
 
-    def event(self, name: str, level: int = logging.INFO, *, peer: str = "", **said: Any) -> None:
-        """A rationed line."""
-        if self._rations.allow(name, level, peer):
+    def event(self, name: str, level: int = logging.INFO, *, peer: str = "", subject: str = "", **said: Any) -> None:
+        """A rationed line; ``subject`` is the known device that it is about."""
+        if self._rations.allow(name, level, peer, subject):
             about = {"peer": peer} if peer else {}
             say(level, name, error=None, **said, **about)
 

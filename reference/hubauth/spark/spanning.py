@@ -60,8 +60,8 @@ def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> Dat
     many received, whether the connection has ``ended`` since, and the first (``wrong``) that is not the frame that was
     sent as the n-th.
 
-    The rows of a ``damaged`` hub are not compared. In a trace of ``mixed`` keys two payloads are only known to be
-    equally long.
+    The rows of a ``damaged`` hub are not compared. In a trace of ``mixed`` keys the same payload looks different at its
+    two ends, so only headers are compared.
     """
     usable = events.filter(F.col("connection") != "").join(F.broadcast(damaged), _HUB, "left_anti")
     both = _connections(usable)
@@ -78,7 +78,7 @@ def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> Dat
             is_sent.alias("is_sent"),
             # One number instead of names: sorting is most of the work.
             F.xxhash64("trace", "connection", upwards).alias("way"),
-            F.xxhash64(*_HEADER, payload, F.length("payload")).alias("content"),
+            F.xxhash64(*_HEADER, payload).alias("content"),
         )
         .repartition("way")
     )

@@ -27,6 +27,8 @@ from hubauth.trace.rows import Recording, RowWriter
 from hubauth.wire.framing import RawFrame
 from hubauth.wire.header import Refused, Version, decode_v1, decode_v2
 
+clock = time.time_ns
+
 
 class Named(Protocol):
     """A connection, as far as a trace names it."""
@@ -142,4 +144,4 @@ class Recorder:
 
 
 def _now() -> int:
-    return time.time_ns() // 1000
+    return clock() // 1000

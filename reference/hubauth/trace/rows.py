@@ -24,6 +24,8 @@ from hubauth.trace.storage import CHECKPOINTS, EVENTS
 from hubauth.wire.header import Header, Version
 
 LOGGER = logging.getLogger("hubauth")
+LATEST = 2**63 - 1
+"""The latest time that the formats hold."""
 
 
 @frozen
@@ -103,6 +105,7 @@ class RowWriter:
     ) -> None:
         """Add a row that is no frame."""
         trace, hub, sequence = self._trace, self._hub, self.sequence
+        time = bounded_time(time)
         event = Event(trace, hub, sequence, kind, time, link, connection, peer, msg_id=msg_id, payload=payload)
         self._put(event)
 
@@ -117,7 +120,7 @@ class RowWriter:
             self._hub,
             self.sequence,
             kind,
-            time,
+            bounded_time(time),
             link,
             connection,
             "",
@@ -177,6 +180,11 @@ class RowWriter:
         except OSError as problem:
             self._failed = True
             LOGGER.error("the trace ends here: %s", problem)
+
+
+def bounded_time(time: int) -> int:
+    """The nearest time that a row can have: a clock that is wrong must not make a trace that nobody can read."""
+    return min(max(time, 0), LATEST)
 
 
 def _create(path: Path) -> BinaryIO:
