@@ -163,6 +163,11 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: in
         t.cite("AUTH-19")
         settle(t, pending, Reason.UNREACHABLE)
         return
+    if pending.purpose is Purpose.AUTHENTICATE and t.policy.has_credentials:
+        t.cite("AUTH-32")
+        if not same_credential(answer.credential, pending.credential):
+            settle(t, pending, Reason.UNREACHABLE)
+            return
     if pending.purpose is Purpose.QUERY:
         t.cite("AUTH-14")
         if not same_credential(answer.credential, pending.credential):

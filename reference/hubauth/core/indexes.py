@@ -15,6 +15,7 @@ from hubauth.core.model import (
     Registration,
     Route,
     State,
+    asked_keys,
     bound_node,
     entry_of,
     is_authority,
@@ -56,6 +57,7 @@ def derive_index(policy: Policy, state: State) -> Index:
         ),
         waiting=_grouped((asked.asker, msg_id) for msg_id, asked in pending if asked.asker is not None),
         asking=_grouped((subject, msg_id) for msg_id, asked in pending if (subject := subject_of(asked)) is not None),
+        asked=_grouped((key, msg_id) for msg_id, asked in pending for key in asked_keys(state, asked)),
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}
         ),

@@ -72,6 +72,8 @@ class Plain:
     """As which of them it may name itself."""
     peer: str = ""
     """Where it connects from."""
+    timed_out: tuple[Action, ...] = ()
+    """What was asked of it at least once and not answered in time, sorted."""
 
 
 class Purpose(Enum):
@@ -200,6 +202,8 @@ class Index:
     """Pending requests by asker."""
     asking: Map[Subject, OrderedIds] = Map()
     """Pending requests by what they are about."""
+    asked: Map[tuple[Link, str | int | Action], OrderedIds] = Map()
+    """Requests put to plain neighbours by what is asked: whom it is about, and once more which action."""
     dismissed: Map[tuple[Link | None, int], int] = Map()
     """(child hub's link, node) -> the outstanding order to go."""
     roster: OrderedIds = EMPTY
@@ -301,6 +305,37 @@ def online_group(policy: Policy, via: int, node_id: int) -> int | None:
     if via != node_id:
         return via
     return 0 if policy.has_parent else None
+
+
+def is_plain(tables: Links, link: Link) -> bool:
+    """Whether a hub is, or is hoped to be, at the other end of a link that is not extended."""
+    if link == PARENT:
+        return not tables.parent_extended
+    session = tables.links.get(link)
+    return session is not None and session.is_hub and not session.extended
+
+
+_ANSWERED_BY = {
+    Purpose.REGISTER: Action.ASSIST_REGISTER,
+    Purpose.AUTHENTICATE: Action.ASSIST_AUTHENTICATE,
+    Purpose.QUERY: Action.ASSIST_QUERY_CREDENTIAL,
+    Purpose.HELD: Action.GET_PERMS,
+}
+"""What another hub answers, where that is not what the asker asked for."""
+
+
+def asked_for(pending: Pending) -> Action:
+    """What this hub asked for, and will be answered about."""
+    return _ANSWERED_BY.get(pending.purpose, pending.action)
+
+
+def asked_keys(tables: Links, pending: Pending) -> tuple[tuple[Link, str | int | Action], ...]:
+    """Under what a request put to a plain neighbour is found without its MsgID."""
+    if pending.asked is None or not is_plain(tables, pending.asked):
+        return ()
+    action = asked_for(pending)
+    about = pending.node_id if action is Action.GET_PERMS else pending.device_id
+    return (pending.asked, about), (pending.asked, action)
 
 
 def subject_of(pending: Pending) -> Subject | None:

@@ -14,7 +14,7 @@ from attrs import evolve, fields
 from immutables import Map
 
 from hubauth.core.inputs import Link
-from hubauth.core.messages import Grant, Revoke
+from hubauth.core.messages import Action, Grant, Revoke
 from hubauth.core.model import (
     Debts,
     Entry,
@@ -30,6 +30,7 @@ from hubauth.core.model import (
     Session,
     State,
     Subject,
+    asked_keys,
     bound_node,
     online_group,
     subject_of,
@@ -98,6 +99,7 @@ class Transition:
     online_via: Map[int, OrderedIds]
     waiting: Map[Link, OrderedIds]
     asking: Map[Subject, OrderedIds]
+    asked: Map[tuple[Link, str | int | Action], OrderedIds]
     dismissed: Map[tuple[Link | None, int], int]
     roster: OrderedIds
     roster_of_role: Map[str, OrderedIds]
@@ -140,6 +142,7 @@ class Transition:
         self.online_via = index.online_via
         self.waiting = index.waiting
         self.asking = index.asking
+        self.asked = index.asked
         self.dismissed = index.dismissed
         self.roster = index.roster
         self.roster_of_role = index.roster_of_role
@@ -381,6 +384,8 @@ class Transition:
         subject = subject_of(pending)
         if subject is not None:
             self.asking = _enlist(self.asking, subject, msg_id)
+        for key in asked_keys(self, pending):
+            self.asked = _enlist(self.asked, key, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.set((pending.asked, pending.node_id), msg_id)
         if pending.purpose is Purpose.REVOKE:
@@ -400,6 +405,8 @@ class Transition:
         subject = subject_of(pending)
         if subject is not None:
             self.asking = _strike(self.asking, subject, msg_id)
+        for key in asked_keys(self, pending):
+            self.asked = _strike(self.asked, key, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.delete((pending.asked, pending.node_id))
         if _has_timer(pending) and not fired:
