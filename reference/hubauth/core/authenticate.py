@@ -6,7 +6,7 @@ changes nothing on the way back. Only the hub that the device is connected to st
 
 from attrs import evolve
 
-from hubauth.core import authority, extension, owed, presence, search
+from hubauth.core import authority, extension, owed, plain, presence, search
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import (
@@ -20,7 +20,7 @@ from hubauth.core.messages import (
     Grant,
     Reason,
 )
-from hubauth.core.model import Entry, Pending, Purpose, Route
+from hubauth.core.model import Entry, Pending, Purpose
 from hubauth.core.perms import decide_hub, known_grant
 from hubauth.core.policy import Assist
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
@@ -146,6 +146,7 @@ def on_query_credential(t: Transition, received: Received, message: AssistQueryC
         search.begin(t, waiting_for(received, _RELAY, None, message.device_id, message.node_id), "")
         return
     t.cite("AUTH-7")
+    follow_answer(t, received.link, entry.node_id, message.device_id, proved=False)
     answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential)
 
 
@@ -186,7 +187,8 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: i
         search.go_on(t, pending, answer.reason)
         return
     if answer.reason is Reason.OK and pending.asker is not None:
-        follow_answer(t, pending.asker, answer.node_id, pending.device_id)
+        proved = pending.action is not Action.ASSIST_QUERY_CREDENTIAL
+        follow_answer(t, pending.asker, answer.node_id, pending.device_id, proved=proved)
     if pending.action is Action.ASSIST_REGISTER:
         t.cite("REG-8")
         if answer.reason is Reason.OK:
@@ -215,16 +217,22 @@ def is_usable(t: Transition, pending: Pending, answer: Answer) -> bool:
     return not presence.contradicts(t, device_id, node_id)
 
 
-def follow_answer(t: Transition, asker: Link, node_id: int, device_id: str) -> None:
-    """Where no presence messages exist, a success on its way back to a child hub shows where the device is."""
+def follow_answer(t: Transition, asker: Link, node_id: int, device_id: str, *, proved: bool = True) -> None:
+    """A plain hub announces nothing: a success on its way back to it shows where the device is.
+
+    Unless it was ``proved`` that the device is there, one that is online elsewhere is left where it is.
+    """
     session = t.links.get(asker)
-    if t.policy.has_presence or session is None or not session.is_hub:
+    if session is None or not session.is_hub or session.extended:
+        return
+    if not proved and plain.is_live(t, node_id):
         return
     if node_id in (0, t.node_id, session.node_id) or presence.contradicts(t, device_id, node_id):
         return
-    t.cite("AUTH-16")
+    t.cite("AUTH-33")
     own = t.session_of_node(node_id)
     if own is not None:
         t.cite("BIND-3")
         presence.displace(t, own[0])
-    t.put_route(node_id, Route(device_id, session.node_id, online=True))
+    presence.point_at(t, node_id, device_id, via=session.node_id)
+    presence.announce(t, node_id, device_id)

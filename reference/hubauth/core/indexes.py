@@ -19,6 +19,7 @@ from hubauth.core.model import (
     bound_node,
     entry_of,
     is_authority,
+    learnt_rank,
     online_group,
     subject_of,
 )
@@ -58,6 +59,7 @@ def derive_index(policy: Policy, state: State) -> Index:
         waiting=_grouped((asked.asker, msg_id) for msg_id, asked in pending if asked.asker is not None),
         asking=_grouped((subject, msg_id) for msg_id, asked in pending if (subject := subject_of(asked)) is not None),
         asked=_grouped((key, msg_id) for msg_id, asked in pending for key in asked_keys(state, asked)),
+        learnt_over=_grouped((learnt.link, learnt_rank(node_id, learnt)) for node_id, learnt in state.learnt.items()),
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}
         ),

@@ -76,6 +76,15 @@ class Plain:
     """What was asked of it at least once and not answered in time, sorted."""
 
 
+@frozen
+class Learnt:
+    """Where frames of a node come from that no directory has. An entry of its own, so that one more costs no more."""
+
+    link: Link
+    turn: int
+    """Its place among those of the link: the lowest is forgotten first."""
+
+
 class Purpose(Enum):
     """What a pending request is for: it decides what its answer does."""
 
@@ -204,6 +213,8 @@ class Index:
     """Pending requests by what they are about."""
     asked: Map[tuple[Link, str | int | Action], OrderedIds] = Map()
     """Requests put to plain neighbours by what is asked: whom it is about, and once more which action."""
+    learnt_over: Map[Link, OrderedIds] = Map()
+    """Learnt nodes by link, each as its turn above its id."""
     dismissed: Map[tuple[Link | None, int], int] = Map()
     """(child hub's link, node) -> the outstanding order to go."""
     roster: OrderedIds = EMPTY
@@ -242,6 +253,8 @@ class State:
     links: Map[Link, Session | None] = Map()
     """Every link that is up, and its session."""
     plain: Map[Link, Plain] = Map()
+    learnt: Map[int, Learnt] = Map()
+    """Node -> the plain child hub's link that its last frame came over."""
     registry: Map[str, Registration] = Map()
     whitelist: Map[str, Entry] = Map()
     directory: Map[int, Route] = Map()
@@ -336,6 +349,11 @@ def asked_keys(tables: Links, pending: Pending) -> tuple[tuple[Link, str | int |
     action = asked_for(pending)
     about = pending.node_id if action is Action.GET_PERMS else pending.device_id
     return (pending.asked, about), (pending.asked, action)
+
+
+def learnt_rank(node_id: int, learnt: Learnt) -> int:
+    """What the learnt nodes of a link are ordered by."""
+    return learnt.turn << 32 | node_id
 
 
 def subject_of(pending: Pending) -> Subject | None:

@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from hubauth.core import authority
+from hubauth.core import authority, perms
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import Link
 from hubauth.core.messages import Action, Answer, Reason
@@ -90,3 +90,21 @@ def not_in_time(t: Transition, pending: Pending) -> None:
     if action not in known.timed_out:
         late = tuple(sorted((*known.timed_out, action), key=lambda one: one.value))
         t.put_plain(link, evolve(known, timed_out=late))
+
+
+# Where their devices are
+
+
+def learns(t: Transition, link: Link, node_id: int) -> bool:
+    """Remember that a node that is online nowhere speaks through a plain child hub; whether it may."""
+    known = t.learnt.get(node_id)
+    if known is not None and known.link == link:
+        return True
+    if node_id in (t.node_id, t.parent_node) or node_id in t.policy.kept_nodes:
+        return False
+    grant = perms.known_grant(t, node_id)
+    if grant is not None and perms.is_privileged(grant):
+        return False
+    t.cite("FRAME-26")
+    t.learn_node(node_id, link)
+    return True

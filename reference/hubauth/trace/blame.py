@@ -21,7 +21,7 @@ from hubauth.core.messages import (
 _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-16", "TIME-1", "TRUST-6", "AUTH-17")
 """Cited by most steps; the last resort."""
 
-_SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-16", "AUTH-15")
+_SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-33", "AUTH-15")
 _OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
 _ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 
