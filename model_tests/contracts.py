@@ -25,9 +25,8 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Entry, State
 from hubauth.core.ordered import EMPTY, OrderedIds
-from hubauth.core.perms import MAX_PAGE, is_hub_grant, select_page
+from hubauth.core.perms import MAX_PAGE, is_hub_grant, is_privileged, select_page
 from hubauth.core.policy import Policy, Provisioned
-from hubauth.core.register import is_privileged
 from hubauth.core.revoke import agrees
 from hubauth.core.routing import lower_hop_limit
 from hubauth.core.step import step

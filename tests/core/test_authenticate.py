@@ -206,7 +206,7 @@ def test_on_success_the_asking_hub_stores_what_the_device_presented() -> None:
     hub.up(1)
     hub.receive(1, Authenticate("d", key("d")), msg_id=13, trace_id=6)
     asked = hub.last_question(PARENT)
-    done = hub.answered(PARENT, Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "d", 30, WRONG, NODE))
+    done = hub.answered(PARENT, Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "d", 30, key("d"), NODE))
     assert done.outputs[0] == CancelTimer(asked)
     assert sent(done, 1) == [reply(1, admitted("d", 30, key("d")), hub, msg_id=13, trace_id=6)]
     assert hub.state.whitelist["d"] == Entry(30, key("d"), False)

@@ -239,7 +239,7 @@ def test_joining_again_ends_with_the_newer_link() -> None:
     hub.down(PARENT)
     assert not hub.state.pending
     hub.up(PARENT)
-    assert dropped("FRAME-16", PARENT, hub.receive(PARENT, OWN, msg_id=1, source=1))
+    assert dropped("FRAME-16", PARENT, hub.receive(PARENT, evolve(OWN, device_id="d"), msg_id=1, source=1))
     hub.answered(PARENT, OWN)
     assert hub.state.parent_present
 

@@ -116,4 +116,4 @@ def test_a_link_with_a_session_is_not_bound_again() -> None:
     hub = knowing()
     connected(hub, 1, PLAIN)
     hub.receive(1, AssistRegister("d"), source=PLAIN)
-    assert dropped("FRAME-22", 1, hub.receive(1, AssistRegister("d"), source=99))
+    assert dropped("FRAME-22", 1, hub.receive(1, AssistRegister("d"), source=HUB_A))

@@ -19,7 +19,7 @@ ENDING = {
     "announcing",
     "announce_timer",
 }
-ENDING |= {"links", "plain", "perms", "pending"}
+ENDING |= {"links", "plain", "learnt", "perms", "pending"}
 
 
 def lasting(done: Step) -> list[tuple[str, Any]]:

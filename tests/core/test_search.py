@@ -134,7 +134,7 @@ def test_an_answer_travels_back_and_changes_nothing_on_the_way() -> None:
         before.directory,
         before.pending,
     )
-    assert "AUTH-11" in done.rules and "AUTH-16" not in done.rules
+    assert "AUTH-11" in done.rules and "AUTH-33" not in done.rules
 
 
 def test_a_refusal_travels_back_as_it_came() -> None:
@@ -203,11 +203,11 @@ def test_without_presence_a_success_shows_the_answering_hub_where_the_device_is(
     hub = flat_root()
     done = hub.receive(1, AssistRegister("d"))
     assert hub.state.directory[2] == Route("d", HUB_A, True)
-    assert "AUTH-16" in done.rules
+    assert "AUTH-33" in done.rules
     done = hub.receive(2, AssistAuthenticate("d"))
     assert sent(done) == [reply(2, found(2, ""), hub, target=HUB_B)]
     assert hub.state.directory[2] == Route("d", HUB_B, True)
-    assert {"AUTH-15", "AUTH-16"} <= set(done.rules) and "AUTH-7" not in done.rules
+    assert {"AUTH-15", "AUTH-33"} <= set(done.rules) and "AUTH-7" not in done.rules
 
 
 def test_without_presence_a_relayed_success_shows_it_too() -> None:
@@ -215,10 +215,10 @@ def test_without_presence_a_relayed_success_shows_it_too() -> None:
     hub.receive(1, AssistAuthenticate("d"))
     done = hub.answered(PARENT, Answer(None, Reason.OK, "d", 30))
     assert hub.state.directory[30] == Route("d", HUB_A, True)
-    assert "AUTH-16" in done.rules and "AUTH-11" not in done.rules
+    assert "AUTH-33" in done.rules and "AUTH-11" not in done.rules
     hub.receive(2, AssistAuthenticate("e"))
     done = hub.answered(PARENT, Answer(None, Reason.NOT_ADMITTED))
-    assert "AUTH-16" not in done.rules and 0 not in hub.state.directory
+    assert "AUTH-33" not in done.rules and 0 not in hub.state.directory
 
 
 def test_without_presence_a_success_towards_the_parent_shows_nothing() -> None:
@@ -228,7 +228,7 @@ def test_without_presence_a_success_towards_the_parent_shows_nothing() -> None:
     hub.answered(PARENT, Answer(None, Reason.OK, "d", 30))
     done = hub.receive(PARENT, AssistAuthenticate("d"), source=1)
     assert hub.state.directory[30] == Route("d", 30, True)
-    assert "AUTH-16" not in done.rules
+    assert "AUTH-33" not in done.rules
 
 
 def test_without_presence_a_device_that_moved_below_loses_its_session_here() -> None:
@@ -237,7 +237,7 @@ def test_without_presence_a_device_that_moved_below_loses_its_session_here() -> 
     done = hub.receive(1, AssistAuthenticate("d"))
     assert Close(3) in done.outputs and 3 not in hub.state.links
     assert hub.state.directory[2] == Route("d", HUB_A, True)
-    assert {"AUTH-16", "BIND-3"} <= set(done.rules)
+    assert {"AUTH-33", "BIND-3"} <= set(done.rules)
 
 
 def test_without_presence_an_answer_with_this_hubs_own_node_or_none_makes_no_route() -> None:
@@ -246,7 +246,7 @@ def test_without_presence_an_answer_with_this_hubs_own_node_or_none_makes_no_rou
         before = hub.state.directory
         hub.receive(1, AssistAuthenticate("d"))
         done = hub.answered(PARENT, Answer(None, Reason.OK, "d", node_id))
-        assert hub.state.directory == before and "AUTH-16" not in done.rules
+        assert hub.state.directory == before and "AUTH-33" not in done.rules
 
 
 def test_without_presence_a_hub_that_asks_for_itself_keeps_its_link_or_its_route_goes_with_it() -> None:

@@ -13,7 +13,7 @@ from msgspec import UnsetType
 from hubauth.cli import main
 from hubauth.core.canonical import TABLES
 from hubauth.core.messages import Frame, Grant
-from hubauth.core.model import Entry, Neighbour, Owed, Pending, Plain, Registration, Route, Session
+from hubauth.core.model import Entry, Learnt, Neighbour, Owed, Pending, Plain, Registration, Route, Session
 from hubauth.core.transition import SCALARS
 from hubauth.oracle.forms import InputForm, OutputForm
 from hubauth.oracle.process import Request
@@ -57,6 +57,7 @@ def test_the_tables_of_a_state_are_as_described() -> None:
     values = {
         "links": Session,
         "plain": Plain,
+        "learnt": Learnt,
         "registry": Registration,
         "whitelist": Entry,
         "directory": Route,

@@ -4,7 +4,7 @@ Verification only reads: a search (search.py) asks from hub to hub until somebod
 changes nothing on the way back. Only the hub that the device is connected to stores anything.
 """
 
-from hubauth.core import authority, presence, search
+from hubauth.core import authority, plain, presence, search
 from hubauth.core.admission import admit, make_way, told_with
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, Received
@@ -18,7 +18,7 @@ from hubauth.core.messages import (
     Authenticate,
     Reason,
 )
-from hubauth.core.model import Entry, Pending, Purpose, Route
+from hubauth.core.model import Entry, Pending, Purpose
 from hubauth.core.perms import known_grant
 from hubauth.core.policy import Assist
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
@@ -133,6 +133,7 @@ def on_query_credential(t: Transition, received: Received, message: AssistQueryC
         search.begin(t, waiting_for(received, _RELAY, None, message.device_id, message.node_id), "")
         return
     t.cite("AUTH-7")
+    follow_answer(t, received.link, entry.node_id, message.device_id, proved=False)
     answer_to(t, received, Reason.OK, node_id=entry.node_id, credential=entry.credential)
 
 
@@ -150,6 +151,11 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: in
         t.cite("AUTH-19")
         settle(t, pending, Reason.UNREACHABLE)
         return
+    if pending.purpose is Purpose.AUTHENTICATE and t.policy.has_credentials:
+        t.cite("AUTH-32")
+        if not same_credential(answer.credential, pending.credential):
+            settle(t, pending, Reason.UNREACHABLE)
+            return
     if pending.purpose is Purpose.QUERY:
         t.cite("AUTH-14")
         if not same_credential(answer.credential, pending.credential):
@@ -168,7 +174,8 @@ def on_relayed_answer(t: Transition, pending: Pending, answer: Answer, source: i
         search.go_on(t, pending, answer.reason)
         return
     if answer.reason is Reason.OK and pending.asker is not None:
-        follow_answer(t, pending.asker, answer.node_id, pending.device_id)
+        proved = pending.action is not Action.ASSIST_QUERY_CREDENTIAL
+        follow_answer(t, pending.asker, answer.node_id, pending.device_id, proved=proved)
     if pending.action is Action.ASSIST_REGISTER:
         t.cite("REG-8")
         if answer.reason is Reason.OK:
@@ -197,16 +204,22 @@ def is_usable(t: Transition, pending: Pending, answer: Answer) -> bool:
     return not presence.contradicts(t, device_id, node_id)
 
 
-def follow_answer(t: Transition, asker: Link, node_id: int, device_id: str) -> None:
-    """Where no presence messages exist, a success on its way back to a child hub shows where the device is."""
+def follow_answer(t: Transition, asker: Link, node_id: int, device_id: str, *, proved: bool = True) -> None:
+    """A plain hub announces nothing: a success on its way back to it shows where the device is.
+
+    Unless it was ``proved`` that the device is there, one that is online elsewhere is left where it is.
+    """
     session = t.links.get(asker)
-    if t.policy.has_presence or session is None or not session.is_hub:
+    if session is None or not session.is_hub or session.extended:
+        return
+    if not proved and plain.is_live(t, node_id):
         return
     if node_id in (0, t.node_id, session.node_id) or presence.contradicts(t, device_id, node_id):
         return
-    t.cite("AUTH-16")
+    t.cite("AUTH-33")
     own = t.session_of_node(node_id)
     if own is not None:
         t.cite("BIND-3")
         presence.displace(t, own[0])
-    t.put_route(node_id, Route(device_id, session.node_id, online=True))
+    presence.point_at(t, node_id, device_id, via=session.node_id)
+    presence.announce(t, node_id, device_id)

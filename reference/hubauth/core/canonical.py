@@ -22,7 +22,7 @@ from msgspec import convert
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.messages import Ext, Frame, Grant, Major, PermsInvalidate, Revoke
-from hubauth.core.model import Entry, Neighbour, Owed, Pending, Plain, Registration, Route, Session, State
+from hubauth.core.model import Entry, Learnt, Neighbour, Owed, Pending, Plain, Registration, Route, Session, State
 from hubauth.core.policy import Policy
 from hubauth.core.transition import ALL, SCALARS, STATE_FIELDS, Step
 
@@ -158,6 +158,7 @@ _OwedKey = tuple[int, tuple[str, str, int, str, int]]
 _KEYS: dict[str, Any] = {
     "links": int,
     "plain": int,
+    "learnt": int,
     "directory": int,
     "perms": int,
     "pending": int,
@@ -167,6 +168,7 @@ _KEYS: dict[str, Any] = {
 _VALUES: dict[str, type] = {
     "links": Session,
     "plain": Plain,
+    "learnt": Learnt,
     "registry": Registration,
     "whitelist": Entry,
     "directory": Route,

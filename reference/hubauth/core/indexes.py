@@ -15,9 +15,11 @@ from hubauth.core.model import (
     Registration,
     Route,
     State,
+    asked_keys,
     bound_node,
     entry_of,
     is_authority,
+    learnt_rank,
     online_group,
     queues_of,
     subjects_of,
@@ -58,6 +60,8 @@ def derive_index(policy: Policy, state: State) -> Index:
         waiting=_grouped((asked.asker, msg_id) for msg_id, asked in pending if asked.asker is not None),
         queues=_grouped((queue, msg_id) for msg_id, asked in pending for queue in queues_of(asked)),
         asking=_grouped((subject, msg_id) for msg_id, asked in pending for subject in subjects_of(asked)),
+        asked=_grouped((key, msg_id) for msg_id, asked in pending for key in asked_keys(state, asked)),
+        learnt_over=_grouped((learnt.link, learnt_rank(node_id, learnt)) for node_id, learnt in state.learnt.items()),
         dismissed=Map(
             {(asked.asked, asked.node_id): msg_id for msg_id, asked in pending if asked.purpose is Purpose.DISMISS}
         ),

@@ -113,6 +113,7 @@ def on_timer(t: Transition, fired: TimerFired) -> None:
     if pending is None:
         return
     t.take_pending(fired.timer, fired=True)
+    plain.not_in_time(t, pending)
     if pending.purpose in (Purpose.SELF_REGISTER, Purpose.SELF_AUTHENTICATE):
         _try_again(t)
     elif pending.purpose is Purpose.REVOKE:

@@ -72,6 +72,17 @@ class Plain:
     """As which of them it may name itself."""
     peer: str = ""
     """Where it connects from."""
+    timed_out: tuple[Action, ...] = ()
+    """What was asked of it at least once and not answered in time, sorted."""
+
+
+@frozen
+class Learnt:
+    """Where frames of a node come from that no directory has. An entry of its own, so that one more costs no more."""
+
+    link: Link
+    turn: int
+    """Its place among those of the link: the lowest is forgotten first."""
 
 
 class Purpose(Enum):
@@ -207,6 +218,10 @@ class Index:
     """Pending requests by ``queues_of``."""
     asking: Map[Subject, OrderedIds] = Map()
     """Pending requests by what they are about."""
+    asked: Map[tuple[Link, str | int | Action], OrderedIds] = Map()
+    """Requests put to plain neighbours by what is asked: whom it is about, and once more which action."""
+    learnt_over: Map[Link, OrderedIds] = Map()
+    """Learnt nodes by link, each as its turn above its id."""
     dismissed: Map[tuple[Link | None, int], int] = Map()
     """(child hub's link, node) -> the outstanding order to go."""
     roster: OrderedIds = EMPTY
@@ -247,6 +262,8 @@ class State:
     links: Map[Link, Session | None] = Map()
     """Every link that is up, and its session."""
     plain: Map[Link, Plain] = Map()
+    learnt: Map[int, Learnt] = Map()
+    """Node -> the plain child hub's link that its last frame came over."""
     registry: Map[str, Registration] = Map()
     whitelist: Map[str, Entry] = Map()
     directory: Map[int, Route] = Map()
@@ -310,6 +327,43 @@ def online_group(policy: Policy, via: int, node_id: int) -> int | None:
     if via != node_id:
         return via
     return 0 if policy.has_parent else None
+
+
+def is_plain(tables: Links, link: Link) -> bool:
+    """Whether a hub is, or is hoped to be, at the other end of a link that is not extended."""
+    if link == PARENT:
+        return not tables.parent_extended
+    session = tables.links.get(link)
+    return session is not None and session.is_hub and not session.extended
+
+
+_ANSWERED_BY = {
+    Purpose.REGISTER: Action.ASSIST_REGISTER,
+    Purpose.AUTHENTICATE: Action.ASSIST_AUTHENTICATE,
+    Purpose.QUERY: Action.ASSIST_QUERY_CREDENTIAL,
+    Purpose.HELD: Action.GET_PERMS,
+    Purpose.ADMIT: Action.GET_PERMS,
+}
+"""What another hub answers, where that is not what the asker asked for."""
+
+
+def asked_for(pending: Pending) -> Action:
+    """What this hub asked for, and will be answered about."""
+    return _ANSWERED_BY.get(pending.purpose, pending.action)
+
+
+def asked_keys(tables: Links, pending: Pending) -> tuple[tuple[Link, str | int | Action], ...]:
+    """Under what a request put to a plain neighbour is found without its MsgID."""
+    if pending.asked is None or not is_plain(tables, pending.asked):
+        return ()
+    action = asked_for(pending)
+    about = pending.node_id if action is Action.GET_PERMS else pending.device_id
+    return (pending.asked, about), (pending.asked, action)
+
+
+def learnt_rank(node_id: int, learnt: Learnt) -> int:
+    """What the learnt nodes of a link are ordered by."""
+    return learnt.turn << 32 | node_id
 
 
 def subjects_of(pending: Pending) -> tuple[Subject, ...]:

@@ -53,6 +53,9 @@ def _on_report(t: Transition, received: Received, message: Offline | AssistOffli
     node_id = message.node_id or t.node_of(message.device_id) or 0
     route = t.directory.get(node_id)
     if route is None or not route.online or route.via != via or node_id == via:
+        if node_id in t.learnt and t.learnt[node_id].link == received.link:
+            t.cite("FRAME-26")
+            t.unlearn_node(node_id)
         refuse(t, received, Reason.NOT_INDEXED, "OFF-7")
         return
     t.cite("OFF-6")

@@ -49,6 +49,11 @@ def is_hub_grant(grant: Grant) -> bool:
     return "auth.assist" in grant.perms
 
 
+def is_privileged(grant: Grant) -> bool:
+    """Whether a node with this grant must not be taken over by whoever registers its device_id."""
+    return any(permission == "*" or permission.startswith("auth.") for permission in grant.perms)
+
+
 def decide_hub(t: Transition, grant: Grant | None, before: bool) -> bool:
     """Whether the node being bound is a hub; without known permissions it stays what it was."""
     if grant is None:

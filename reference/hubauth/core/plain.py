@@ -1,7 +1,12 @@
 """Links to hubs that speak the documents alone."""
 
-from hubauth.core import authority
+from attrs import evolve
+
+from hubauth.core import authority, perms
+from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import Link
+from hubauth.core.messages import Action, Answer, Reason
+from hubauth.core.model import Pending, Plain, Purpose, asked_for, is_plain
 from hubauth.core.transition import Transition
 
 # Who is trusted to be one
@@ -26,3 +31,80 @@ def may_be(t: Transition, link: Link, node_id: int) -> bool:
     if former is None:
         return not is_live(t, node_id)
     return former in t.plain and bool(t.plain[link].peer) and t.plain[former].peer == t.plain[link].peer
+
+
+# What their answers are about
+
+
+def agrees(t: Transition, msg_id: int, answer: Answer) -> bool:
+    """Whether every id that an answer carries is the one that was asked about."""
+    pending = t.pending[msg_id]
+    if answer.action is Action.GET_PERMS:
+        return answer.node_id in (0, pending.node_id)
+    return answer.device_id in ("", pending.device_id)
+
+
+def find_asked(t: Transition, link: Link, answer: Answer) -> int | None:
+    """The request that an answer settles although it bears another number; None: that cannot be told."""
+    t.cite("FRAME-25")
+    subject = answer.node_id if answer.action is Action.GET_PERMS else answer.device_id
+    if not subject:
+        return None if answer.reason is Reason.OK else _only_one(t, link, answer.action)
+    fits = [
+        msg_id
+        for msg_id in t.asked.get((link, subject), ())
+        if answer.action in (None, asked_for(t.pending[msg_id]))
+        if answer.reason is not Reason.OK or _proves(t.pending[msg_id], answer)
+    ]
+    if not fits or (answer.reason is not Reason.OK and len(fits) > 1):
+        return None
+    return fits[0]
+
+
+def _proves(pending: Pending, answer: Answer) -> bool:
+    """Whether a success can be about this request and not about another one for the same device."""
+    if pending.purpose is not Purpose.AUTHENTICATE or not pending.credential:
+        return True
+    return same_credential(answer.credential, pending.credential)
+
+
+def _only_one(t: Transition, link: Link, action: Action | None) -> int | None:
+    """The only request of its kind, if none of that kind is unanswered: a failure that names nobody means that."""
+    kinds = (action,) if action is not None else (Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE, *_JOINING)
+    plain = t.plain.get(link)
+    if plain is not None and any(kind in plain.timed_out for kind in kinds):
+        return None
+    found = [msg_id for kind in kinds for msg_id in t.asked.get((link, kind), ())]
+    return found[0] if len(found) == 1 else None
+
+
+_JOINING = (Action.REGISTER, Action.AUTHENTICATE)
+
+
+def not_in_time(t: Transition, pending: Pending) -> None:
+    """What was asked of a plain neighbour was not answered: its answer may still come, and name nobody."""
+    link, action = pending.asked, asked_for(pending)
+    if link is None or not is_plain(t, link):
+        return
+    known = t.plain.get(link, Plain())
+    if action not in known.timed_out:
+        late = tuple(sorted((*known.timed_out, action), key=lambda one: one.value))
+        t.put_plain(link, evolve(known, timed_out=late))
+
+
+# Where their devices are
+
+
+def learns(t: Transition, link: Link, node_id: int) -> bool:
+    """Remember that a node that is online nowhere speaks through a plain child hub; whether it may."""
+    known = t.learnt.get(node_id)
+    if known is not None and known.link == link:
+        return True
+    if node_id in (t.node_id, t.parent_node) or node_id in t.policy.kept_nodes:
+        return False
+    grant = perms.known_grant(t, node_id)
+    if grant is not None and perms.is_privileged(grant):
+        return False
+    t.cite("FRAME-26")
+    t.learn_node(node_id, link)
+    return True

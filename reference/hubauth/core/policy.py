@@ -101,6 +101,8 @@ class Policy:
     """How long another hub may take to answer."""
     revoke_memory_seconds: float = 30.0
     """How long the originator's hub expects answers to a revoke."""
+    learnt_limit: int = 4096
+    """Nodes of one plain child hub that are remembered for nothing but the frames that come from them."""
     announce_batch: int = 256
     """Announcements sent at once when the parent becomes present."""
     revoke_batch: int = 256

@@ -137,6 +137,8 @@ def lose_hub(t: Transition, link: Link, session: Session) -> None:
         t.cite("OFF-8")
         route = t.mark_offline(node_id)
         report_offline(t, node_id, route.device_id)
+    for rank in t.learnt_over.get(link, ()):
+        t.unlearn_node(rank & 0xFFFFFFFF)
     fail_asked(t, link)
     refuse_needing_session(t, link)
 

@@ -19,13 +19,12 @@ from hubauth.core.messages import (
     AssistAuthenticate,
     AssistRegister,
     Ext,
-    Grant,
     Reason,
     Register,
     Revoke,
 )
 from hubauth.core.model import Entry, Pending, Purpose, Registration
-from hubauth.core.perms import known_grant
+from hubauth.core.perms import is_privileged, known_grant
 from hubauth.core.policy import Reregister
 from hubauth.core.talk import answer_to, ask, refuse, settle, waiting_for
 from hubauth.core.transition import Transition
@@ -172,11 +171,6 @@ def _renew(
         revoke.broadcast(t, Revoke(device_id, node_id), t.node_id, registering=received.link)
     t.put_registration(device_id, Registration(node_id, confirmed=confirmed))
     return node_id
-
-
-def is_privileged(grant: Grant) -> bool:
-    """Whether a node with this grant must not be taken over by whoever registers its device_id."""
-    return any(permission == "*" or permission.startswith("auth.") for permission in grant.perms)
 
 
 def _fresh(t: Transition, received: Received) -> str:

@@ -196,6 +196,9 @@ def _route(t: Transition, target: int, came_from: Link | None) -> Link | None:
     """The next hop towards a node, never back; None: there is no way."""
     route = t.directory.get(target)
     up = PARENT if t.parent_present else None
+    if target in t.learnt and (route is None or not route.online):
+        t.cite("FRAME-26")
+        up = t.learnt[target].link
     link = t.link_of_node.get(route.via) if route is not None and route.online else up
     return link if link != came_from else None
 

@@ -2,6 +2,7 @@
 
 from attrs import evolve
 
+from hubauth.core import plain
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import Frame
 from hubauth.core.outputs import NoteKind, Send
@@ -24,8 +25,12 @@ def reachable_through(t: Transition, link: Link, node_id: int) -> bool:
         return False
     if node_id == session.node_id:
         return True
+    if not session.is_hub:
+        return False
     route = t.directory.get(node_id)
-    return session.is_hub and route is not None and route.via == session.node_id
+    if not session.extended and (route is None or not route.online) and plain.learns(t, link, node_id):
+        return True
+    return route is not None and route.via == session.node_id
 
 
 def on_opaque(t: Transition, received: Received) -> None:
@@ -57,6 +62,9 @@ def _towards(t: Transition, target: int) -> list[Link]:
     if route is not None and route.online:
         t.cite("FRAME-4")
         return [t.link_of_node[route.via]]
+    if target in t.learnt:
+        t.cite("FRAME-26")
+        return [t.learnt[target].link]
     t.cite("FRAME-5")
     return [PARENT] if t.parent_present else []
 

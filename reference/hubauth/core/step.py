@@ -63,7 +63,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from hubauth.core.model import Pending, Purpose, Session, State, is_extended
+from hubauth.core.model import Pending, Purpose, Session, State, asked_for, is_extended, is_plain
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.talk import handler_of, refuse, refuse_malformed, settle
 from hubauth.core.transition import Step, Transition
@@ -219,15 +219,6 @@ _HANDLERS: dict[type[Request], _Handler] = {
     PermsInvalidate: perms.on_perms_invalidate,
 }
 
-_ANSWERED_BY = {
-    Purpose.REGISTER: Action.ASSIST_REGISTER,
-    Purpose.AUTHENTICATE: Action.ASSIST_AUTHENTICATE,
-    Purpose.QUERY: Action.ASSIST_QUERY_CREDENTIAL,
-    Purpose.HELD: Action.GET_PERMS,
-    Purpose.ADMIT: Action.GET_PERMS,
-}
-"""What another hub answers, where that is not what the asker asked for."""
-
 
 def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
     """Find what was asked and let its flow go on."""
@@ -238,20 +229,25 @@ def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
         return
     if session is not None and not _may_speak_for(t, received.link, session, source, answer.action):
         return
-    pending = t.pending.get(received.frame.msg_id)
     t.cite("FRAME-16")
-    if pending is None or pending.asked != received.link or not _answers(pending, answer):
+    msg_id = _find_asked(t, received, answer)
+    if msg_id is None:
         if answer.action is Action.ASSIST_OFFLINE:
             t.cite("OFF-9")
         else:
             t.note("FRAME-16", "an answer to nothing that was asked", received.link)
         return
-    t.take_pending(received.frame.msg_id)
-    _settle_with(t, received, pending, answer)
+    _settle_with(t, received, t.take_pending(msg_id), answer)
 
 
-def _answers(pending: Pending, answer: Answer) -> bool:
-    return answer.action in (None, _ANSWERED_BY.get(pending.purpose, pending.action))
+def _find_asked(t: Transition, received: Received, answer: Answer) -> int | None:
+    """The MsgID of the request that an answer settles; None: nothing that was asked."""
+    msg_id, link = received.frame.msg_id, received.link
+    pending = t.pending.get(msg_id)
+    found = pending is not None and pending.asked == link and answer.action in (None, asked_for(pending))
+    if not is_plain(t, link):
+        return msg_id if found else None
+    return msg_id if found and plain.agrees(t, msg_id, answer) else plain.find_asked(t, link, answer)
 
 
 def _settle_with(t: Transition, received: Received, pending: Pending, answer: Answer) -> None:

@@ -14,11 +14,12 @@ from attrs import evolve, fields
 from immutables import Map
 
 from hubauth.core.inputs import Link
-from hubauth.core.messages import Grant, Revoke
+from hubauth.core.messages import Action, Grant, Revoke
 from hubauth.core.model import (
     Debts,
     Entry,
     Index,
+    Learnt,
     Neighbour,
     Others,
     Owed,
@@ -30,7 +31,9 @@ from hubauth.core.model import (
     Session,
     State,
     Subject,
+    asked_keys,
     bound_node,
+    learnt_rank,
     online_group,
     queues_of,
     subjects_of,
@@ -86,6 +89,7 @@ class Transition:
     announce_timer: int
     links: Map[Link, Session | None]
     plain: Map[Link, Plain]
+    learnt: Map[int, Learnt]
     registry: Map[str, Registration]
     whitelist: Map[str, Entry]
     directory: Map[int, Route]
@@ -101,6 +105,8 @@ class Transition:
     waiting: Map[Link, OrderedIds]
     queues: Map[tuple[Link | None, Link], OrderedIds]
     asking: Map[Subject, OrderedIds]
+    asked: Map[tuple[Link, str | int | Action], OrderedIds]
+    learnt_over: Map[Link, OrderedIds]
     dismissed: Map[tuple[Link | None, int], int]
     roster: OrderedIds
     roster_of_role: Map[str, OrderedIds]
@@ -130,6 +136,7 @@ class Transition:
         self.announce_timer = state.announce_timer
         self.links = state.links
         self.plain = state.plain
+        self.learnt = state.learnt
         self.registry = state.registry
         self.whitelist = state.whitelist
         self.directory = state.directory
@@ -146,6 +153,8 @@ class Transition:
         self.waiting = index.waiting
         self.queues = index.queues
         self.asking = index.asking
+        self.asked = index.asked
+        self.learnt_over = index.learnt_over
         self.dismissed = index.dismissed
         self.roster = index.roster
         self.roster_of_role = index.roster_of_role
@@ -278,6 +287,21 @@ class Transition:
         if link in self.plain:
             self._delete("plain", link)
 
+    def learn_node(self, node_id: int, link: Link) -> None:
+        """From now on, frames for a node go to a plain child hub's link; too many make it forget the oldest."""
+        if node_id in self.learnt:
+            self.unlearn_node(node_id)
+        others = self.learnt_over.get(link, EMPTY)
+        if len(others) >= self.policy.learnt_limit:
+            self.unlearn_node(next(iter(others)) & 0xFFFFFFFF)
+        learnt = Learnt(link, (others.highest() >> 32) + 1 if others else 0)
+        self._put("learnt", node_id, learnt)
+        self.learnt_over = _enlist(self.learnt_over, link, learnt_rank(node_id, learnt))
+
+    def unlearn_node(self, node_id: int) -> None:
+        learnt: Learnt = self._delete("learnt", node_id)
+        self.learnt_over = _strike(self.learnt_over, learnt.link, learnt_rank(node_id, learnt))
+
     def put_plain(self, link: Link, plain: Plain) -> None:
         self._put("plain", link, plain)
 
@@ -311,6 +335,8 @@ class Transition:
 
     def put_route(self, node_id: int, route: Route) -> None:
         """Set a route. The node and the device must not be bound otherwise."""
+        if node_id in self.learnt:
+            self.unlearn_node(node_id)
         old = self.directory.get(node_id)
         if old is None:
             if bound_node(self, route.device_id) != node_id:
@@ -388,6 +414,8 @@ class Transition:
             self.queues = _enlist(self.queues, queue, msg_id)
         for subject in subjects_of(pending):
             self.asking = _enlist(self.asking, subject, msg_id)
+        for key in asked_keys(self, pending):
+            self.asked = _enlist(self.asked, key, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.set((pending.asked, pending.node_id), msg_id)
         if pending.purpose is Purpose.REVOKE:
@@ -408,6 +436,8 @@ class Transition:
             self.queues = _strike(self.queues, queue, msg_id)
         for subject in subjects_of(pending):
             self.asking = _strike(self.asking, subject, msg_id)
+        for key in asked_keys(self, pending):
+            self.asked = _strike(self.asked, key, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.delete((pending.asked, pending.node_id))
         if _has_timer(pending) and not fired:

@@ -214,6 +214,7 @@ def _policy(file: File) -> Policy:
         hub_pending_limit=limits.hub_pending,
         request_seconds=limits.request_seconds,
         revoke_memory_seconds=limits.revoke_memory_seconds,
+        learnt_limit=limits.learnt,
         announce_batch=limits.announce_batch,
         revoke_batch=limits.revoke_batch,
     )

@@ -107,6 +107,8 @@ class LimitsTable(Table, frozen=True):
     """Requests of one hub that may wait for the same other hub."""
     request_seconds: Seconds = 5.0
     revoke_memory_seconds: Seconds = 30.0
+    learnt: Positive = 4096
+    """Nodes of one plain child hub that are remembered only because they speak."""
     announce_batch: Positive = 256
     revoke_batch: Positive = 256
 

@@ -22,7 +22,7 @@ _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-1
 """Cited by most steps; the last resort."""
 
 _LIMITS = ("TIME-4", "TIME-5", "TIME-6")
-_SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-16", "AUTH-15")
+_SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-33", "AUTH-15")
 _OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
 _ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 

@@ -51,6 +51,7 @@ class PolicyForm(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     hub_pending_limit: Positive = 4096
     request_seconds: float = 5.0
     revoke_memory_seconds: float = 30.0
+    learnt_limit: Positive = 4096
     announce_batch: Positive = 256
     revoke_batch: Positive = 256
 

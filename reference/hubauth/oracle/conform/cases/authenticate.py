@@ -246,7 +246,7 @@ def relays_a_search(world: World) -> None:
     device.say(Authenticate(name, credential))
 
 
-@case("AUTH-16", needs=("register", "authenticate", "child_hub"), depends_on=("FRAME-10",))
+@case("AUTH-33", needs=("register", "authenticate", "child_hub"), depends_on=("FRAME-10",))
 def points_at_who_asked(world: World) -> None:
     """Without presence messages, the device of a child hub that was answered is reached through that hub."""
     hub = world.child_hub()
