@@ -43,7 +43,9 @@ def test_each_switch_is_used_by_a_variant_and_each_variant_has_a_switch() -> Non
 def test_rules_that_the_models_name_exist() -> None:
     known = {rule["id"] for rule in tomllib.loads((ROOT / "spec" / "rules.toml").read_text())["rule"]}
     for path in [*tlc.TLA.glob("*.tla"), *tlc.TLA.glob("*.cfg")]:
-        named = set(re.findall(r"\b(?:FRAME|TRUST|AUTHY|REG|AUTH|BIND|OFF|REV|PERM|LINK|TIME|EXT)-\d+", path.read_text()))
+        named = set(
+            re.findall(r"\b(?:FRAME|TRUST|AUTHY|REG|AUTH|BIND|OFF|REV|PERM|LINK|TIME|EXT)-\d+", path.read_text())
+        )
         assert named <= known, f"{path.name}: {named - known}"
 
 
