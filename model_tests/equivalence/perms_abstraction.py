@@ -9,12 +9,13 @@ from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import (
     Action,
     Answer,
-    AssistAuthenticate,
     AssistOffline,
     Authenticate,
     Frame,
     GetPerms,
     Grant,
+    HubDismiss,
+    HubOnline,
     PermsInvalidate,
     Reason,
 )
@@ -45,8 +46,9 @@ def strip(network: Network, number: int, connection: Connection) -> Network:
 
 def _matters(item: Item) -> bool:
     body = item.body if isinstance(item, Frame) else None
-    offline = isinstance(body, Answer) and body.action is Action.ASSIST_OFFLINE
-    return not offline and not isinstance(body, AssistAuthenticate | AssistOffline)
+    if isinstance(body, Answer):
+        return body.action not in (Action.ASSIST_OFFLINE, Action.HUB_DISMISS)
+    return not isinstance(body, HubOnline | HubDismiss | AssistOffline)
 
 
 def hub_value(network: Network, served: Served, name: str, nodes: tuple[int, ...]) -> Value:
