@@ -101,7 +101,7 @@ def test_a_file_of_another_format_is_refused_by_its_number(kind: bytes, name: st
     first, rest = path.read_bytes().split(b"\n", 1)
     path.write_bytes(b"hubauth " + kind + b" 1\n" + rest)
     with pytest.raises(
-        StorageError, match=rf"{name} is of another format \(hubauth {kind.decode()} 1\).* reads format 2"
+        StorageError, match=rf"{name} is of another format \(hubauth {kind.decode()} 1\).* reads format 3"
     ) as refused:
         Journal.open(tmp_path, "os")
     assert "the version that wrote it" in refused.value.hint and first.endswith(b" 2")

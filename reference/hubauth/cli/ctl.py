@@ -39,7 +39,7 @@ examples:
   hubauth hub ctl status --config hub.toml
   hubauth hub ctl revoke thief --data-dir hub-data
 """
-_STANDINGS = {"acknowledged": "acknowledged by", "owed": "owed to"}
+_STANDINGS = {"acknowledged": "acknowledged by", "owed": "owed to", "unconfirmed": "not confirmed by"}
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -69,7 +69,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def run_revoke(chosen: argparse.Namespace) -> int:
-    """Revoke a device's credential at this hub and every other. Ends when each neighbouring hub has acknowledged it."""
+    """Revoke a credential at this hub and every other. Ends when each neighbouring hub that can has acknowledged it."""
     if not 0 < len(chosen.device.encode()) <= MAX_DEVICE_ID_BYTES:
         raise CommandError(f"a device_id of 1 to {MAX_DEVICE_ID_BYTES} bytes is needed")
     if chosen.wait > MAX_WAIT:
@@ -85,7 +85,7 @@ def run_revoke(chosen: argparse.Namespace) -> int:
                 tell(f"hub {reply.hub}: {about}: {reply.code} {reply.reason}")
         elif isinstance(reply, Revoked):
             _show_revoked(chosen, answers, reply)
-            done = all(neighbour.standing == "acknowledged" for neighbour in reply.neighbours)
+            done = all(neighbour.standing != "owed" for neighbour in reply.neighbours)
             return 0 if done and all(answer.code == 1 for answer in answers) else REFUSED
     raise AssertionError("a revoke has an outcome")
 
@@ -213,6 +213,7 @@ def _table(status: Status) -> Iterator[str]:
 def _row(neighbour: NeighbourStatus) -> tuple[str, ...]:
     title = f"hub {neighbour.hub or '?'}{' (parent)' if neighbour.parent else ''}"
     presence = f"{'present' if neighbour.present else 'away'} {_age(neighbour.seconds)}"
+    presence += ", plain" if neighbour.present and not neighbour.extended else ""
     online = "" if neighbour.parent else str(neighbour.online)
     return title, visible(neighbour.name), presence, online, str(neighbour.owed), visible(neighbour.oldest)
 

@@ -90,7 +90,8 @@ class Standing(Line, frozen=True, kw_only=True):
     """Its node id; 0 for a parent that has never been present."""
     parent: bool
     present: bool
-    standing: Literal["acknowledged", "owed"]
+    standing: Literal["acknowledged", "owed", "unconfirmed"]
+    """``unconfirmed``: it was told if it was present, and does not speak the extension, in which it could confirm."""
 
 
 class Revoked(Reply, frozen=True, kw_only=True, tag="revoked"):
@@ -114,6 +115,8 @@ class NeighbourStatus(Line, frozen=True, kw_only=True):
     """Its device_id; of a parent, its address."""
     parent: bool
     present: bool
+    extended: bool
+    """Whether it is present and speaks the extension."""
     seconds: float
     """For how long, but not longer than this hub has run."""
     online: int

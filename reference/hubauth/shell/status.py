@@ -1,10 +1,12 @@
 """How things are with a hub, at a cost that depends on how many hubs are next to it and not on their devices."""
 
 from time import monotonic
+from typing import Literal
 
 from hubauth import __version__
+from hubauth.core.inputs import PARENT
 from hubauth.core.messages import Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Session, State, is_authority
+from hubauth.core.model import PARENT_NEIGHBOUR, Session, State, is_authority, is_extended
 from hubauth.core.ordered import EMPTY
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
@@ -32,6 +34,20 @@ def is_present(state: State, neighbour: int) -> bool:
     return session is not None and session.is_hub
 
 
+def speaks_extension(state: State, neighbour: int) -> bool:
+    """Whether a neighbouring hub is there now and speaks the extension."""
+    link = PARENT if neighbour == PARENT_NEIGHBOUR else state.index.link_of_node.get(neighbour)
+    return link is not None and is_extended(state, link)
+
+
+def _standing(state: State, neighbour: int, revoke: Revoke) -> Literal["acknowledged", "owed", "unconfirmed"]:
+    if is_owed(state, neighbour, revoke):
+        return "owed"
+    plain = is_present(state, neighbour) and not speaks_extension(state, neighbour)
+    stranger = neighbour not in state.neighbours or not state.neighbours[neighbour].journal
+    return "unconfirmed" if plain or stranger else "acknowledged"
+
+
 def neighbours_of(policy: Policy, state: State) -> list[int]:
     """The parent, if this hub has one, and every hub that ever was a child."""
     return sorted(set(state.neighbours) | ({PARENT_NEIGHBOUR} if policy.has_parent else set()))
@@ -44,7 +60,7 @@ def standings(state: State, told: list[int], revoke: Revoke) -> tuple[Standing, 
             hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
             parent=neighbour == PARENT_NEIGHBOUR,
             present=is_present(state, neighbour),
-            standing="owed" if is_owed(state, neighbour, revoke) else "acknowledged",
+            standing=_standing(state, neighbour, revoke),
         )
         for neighbour in told
     )
@@ -110,6 +126,7 @@ def _neighbour(policy: Policy, state: State, presence: Presence, neighbour: int,
         name=parent if above else _name(policy, state, neighbour),
         parent=above,
         present=is_present(state, neighbour),
+        extended=speaks_extension(state, neighbour),
         seconds=presence.seconds(neighbour),
         online=0 if above else len(state.index.online_via.get(neighbour, ())),
         owed=owed,

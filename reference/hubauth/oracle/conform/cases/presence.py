@@ -25,7 +25,7 @@ def supersedes(world: World) -> None:
     world.again(device).authenticate()
 
 
-@case("BIND-7", needs=("register", "two_child_hubs"), depends_on=("BIND-6",))
+@case("EXT-9", needs=("register", "two_child_hubs"), depends_on=("BIND-6",))
 def dismisses(world: World) -> None:
     """A device announced by a second child hub: the first is told to let go of it."""
     first, second = world.child_hub(0), world.child_hub(1)
@@ -42,7 +42,7 @@ def gives_way_to_an_announcement(world: World) -> None:
     world.registered().opaque(device.node_id)
 
 
-@case("BIND-9", needs=("register", "two_child_hubs"), depends_on=("BIND-7",))
+@case("BIND-9", needs=("register", "two_child_hubs"), depends_on=("EXT-9",))
 def ignores_late_announcements(world: World) -> None:
     """Until the order to let go is answered, that child's announcements of the node are ignored."""
     first, second = world.child_hub(0), world.child_hub(1)
@@ -175,14 +175,14 @@ def loses_a_hub(world: World) -> None:
 # With a parent above
 
 
-@case("BIND-5", needs=("register", "authenticate", "parent"), depends_on=("REG-6",))
+@case("EXT-8", needs=("register", "authenticate", "parent"), depends_on=("REG-6",))
 def announces(world: World) -> None:
     """Every binding is announced to the parent, with an empty credential and the node id."""
     device = world.registered()
     world.again(device).authenticate()
 
 
-@case("MSG-6", needs=("register", "parent"), depends_on=("REG-6",))
+@case("EXT-15", needs=("register", "parent"), depends_on=("REG-6",))
 def fields_of_announcements(world: World) -> None:
     """An announcement has an empty credential, written, and the node id."""
     world.registered()
@@ -200,7 +200,7 @@ def drops_announcements_of_the_parent(world: World) -> None:
     world.parent.say(AssistAuthenticate(world.fresh_name(), "", 0xFFF0_0000))
 
 
-@case("OFF-5", needs=("register", "offline", "parent"), depends_on=("BIND-5",))
+@case("OFF-5", needs=("register", "offline", "parent"), depends_on=("EXT-8",))
 def reports_offline(world: World) -> None:
     """A device that says offline is reported to the parent."""
     world.registered().offline()
@@ -238,7 +238,7 @@ def reports_what_was_behind(world: World) -> None:
     hub.hang_up()
 
 
-@case("BIND-12", needs=("register", "parent"), depends_on=("BIND-5",))
+@case("BIND-12", needs=("register", "parent"), depends_on=("EXT-8",))
 def lets_go_when_told(world: World) -> None:
     """Told by its parent that a device is elsewhere, the hub ends its session, answers 1 and reports nothing."""
     device = world.registered()

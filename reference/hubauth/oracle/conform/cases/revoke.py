@@ -137,14 +137,14 @@ def tells_the_hubs(world: World) -> None:
     admin.revoke(world.fresh_name(), node_id=77, credential="x" * 43)
 
 
-@case("REV-13", needs=(*_HUBS, "admin"), depends_on=("REV-2",))
+@case("EXT-11", needs=(*_HUBS, "admin"), depends_on=("REV-2",))
 def fences_its_revokes(world: World) -> None:
     """A broadcast revoke to a hub is followed by assist_offline with node_id 0 on the same link."""
     world.child_hub()
     world.admin().revoke(world.fresh_name())
 
 
-@case("REV-14", needs=(*_HUBS, "admin"), depends_on=("REV-13",))
+@case("EXT-12", needs=(*_HUBS, "admin"), depends_on=("EXT-11",))
 def owes_what_was_not_acknowledged(world: World) -> None:
     """A revoke whose fence was not answered is sent again, with its number, when that hub comes back."""
     hub, admin = world.child_hub(), world.admin()
@@ -155,7 +155,7 @@ def owes_what_was_not_acknowledged(world: World) -> None:
     world.child_hub()
 
 
-@case("REV-14/acknowledged", needs=(*_HUBS, "admin"), depends_on=("REV-14",))
+@case("EXT-12/acknowledged", needs=(*_HUBS, "admin"), depends_on=("EXT-12",))
 def owes_nothing_more(world: World) -> None:
     """A revoke whose fence was answered is not sent again."""
     hub, admin = world.child_hub(), world.admin()
@@ -164,7 +164,7 @@ def owes_nothing_more(world: World) -> None:
     world.child_hub()
 
 
-@case("REV-21", needs=(*_HUBS, "admin"), depends_on=("REV-14/acknowledged",))
+@case("REV-21", needs=(*_HUBS, "admin"), depends_on=("EXT-12/acknowledged",))
 def pays_in_batches(world: World) -> None:
     """What a hub is owed comes in batches, the next when the fence behind the one before was answered."""
     hub, admin = world.child_hub(), world.admin()
@@ -186,7 +186,7 @@ def nothing_overtakes_the_revoke(world: World) -> None:
     world.child_hub()
 
 
-@case("REV-15", needs=(*_HUBS, "authenticate"), depends_on=("AUTH-1",))
+@case("EXT-10", needs=(*_HUBS, "authenticate"), depends_on=("AUTH-1",))
 def acts_once_per_number(world: World) -> None:
     """A revoke from a hub is acted on once per number; an older number, or the same again, changes nothing."""
     hub = world.child_hub()
@@ -198,14 +198,14 @@ def acts_once_per_number(world: World) -> None:
     world.again(device).authenticate()
 
 
-@case("REV-15/unnumbered", needs=("register", "revoke", "two_child_hubs"), depends_on=("REV-15",))
+@case("EXT-10/unnumbered", needs=("register", "revoke", "two_child_hubs"), depends_on=("EXT-10",))
 def acts_without_number(world: World) -> None:
     """A revoke from a hub with MsgID 0 is always acted on, and passed on with a number."""
     hub, _, device = world.child_hub(0), world.child_hub(1), world.registered()
     hub.pass_on(Revoke(device.device_id), number=0)
 
 
-@case("REV-15/increasing", needs=(*_HUBS, "admin"), depends_on=("REV-2",))
+@case("EXT-10/increasing", needs=(*_HUBS, "admin"), depends_on=("REV-2",))
 def numbers_increase(world: World) -> None:
     """Revokes to a hub carry increasing numbers."""
     world.child_hub()
@@ -214,13 +214,13 @@ def numbers_increase(world: World) -> None:
         admin.revoke(world.fresh_name())
 
 
-@case("REV-16", needs=("revoke", "child_hub"), depends_on=("TRUST-1",))
+@case("EXT-11/answered", needs=("revoke", "child_hub"), depends_on=("TRUST-1",))
 def answers_fences(world: World) -> None:
     """A fence from a hub is answered 4701."""
     world.child_hub().say(AssistOffline(world.fresh_name()))
 
 
-@case("REV-17", needs=_HUBS, depends_on=("REV-15",))
+@case("REV-17", needs=_HUBS, depends_on=("EXT-10",))
 def answers_go_to_the_originator(world: World) -> None:
     """The answer to a revoke by somebody behind a child hub is addressed to that one, through the hub."""
     hub, device = world.child_hub(), world.registered()
@@ -247,14 +247,14 @@ def routes_when_addressed(world: World) -> None:
     admin.revoke(device.device_id, target=hub.node_id)
 
 
-@case("REV-2/hub", needs=("register", "revoke", "two_child_hubs"), depends_on=("REV-15",))
+@case("REV-2/hub", needs=("register", "revoke", "two_child_hubs"), depends_on=("EXT-10",))
 def passes_revokes_on(world: World) -> None:
     """A revoke from one child hub goes to the other and not back."""
     first, _ = world.child_hub(0), world.child_hub(1)
     first.pass_on(Revoke(world.fresh_name()))
 
 
-@case("TRUST-6", needs=_HUBS, depends_on=("REV-15",))
+@case("TRUST-6", needs=_HUBS, depends_on=("EXT-10",))
 def trusts_what_hubs_checked(world: World) -> None:
     """A revoke over a hub link needs no permission here: the hub of the originator has checked it."""
     hub, device = world.child_hub(), world.registered()
