@@ -115,6 +115,7 @@ def draw_options(pick: Pick, dialect: Dialect) -> dict[str, Any]:
         "hub_pending_limit": pick((4096, 4096, 1)),
         "announce_batch": pick((256, 1)),
         "revoke_batch": pick((256, 1, 1, 2)),
+        "extension": pick((*(True,) * 7, False)),
     }
 
 

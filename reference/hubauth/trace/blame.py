@@ -10,6 +10,9 @@ from hubauth.core.messages import (
     Authenticate,
     Body,
     GetPerms,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     ListRoles,
     Malformed,
     Offline,
@@ -23,7 +26,7 @@ _GENERAL = ("FRAME-10", "FRAME-12", "FRAME-13", "FRAME-14", "FRAME-15", "FRAME-1
 
 _LIMITS = ("TIME-4", "TIME-5", "TIME-6")
 _SEARCH = ("AUTH-7", "AUTH-13", "AUTH-10", "AUTH-9", "AUTH-20", "AUTH-11", "AUTH-33", "AUTH-15")
-_OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "REV-16", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
+_OFFLINE = ("OFF-10", "OFF-11", "OFF-2", "OFF-7", "BIND-12", "OFF-12", "OFF-6")
 _ENTRY = ("TRUST-8", "FRAME-23", "FRAME-17", "FRAME-19", "TRUST-3")
 
 _ANSWERS: dict[Action | None, tuple[str, ...]] = {
@@ -44,11 +47,13 @@ _ANSWERS: dict[Action | None, tuple[str, ...]] = {
         *("REV-11", "AUTH-3", "AUTH-2", "AUTH-4", "AUTH-10", "AUTH-9", "AUTH-14", "AUTH-19", *_LIMITS),
         *("AUTH-12", "AUTH-1", "AUTH-15"),
     ),
-    Action.ASSIST_AUTHENTICATE: _SEARCH,
+    Action.ASSIST_AUTHENTICATE: ("EXT-14", *_SEARCH),
     Action.ASSIST_QUERY_CREDENTIAL: _SEARCH,
     Action.REVOKE: ("REV-1", "REV-20", "TIME-4", "REV-9", "REV-10", "REV-8", "REV-5", "REV-18", "REV-17"),
     Action.OFFLINE: _OFFLINE,
     Action.ASSIST_OFFLINE: _OFFLINE,
+    Action.HUB_DISMISS: ("EXT-1", "EXT-9", "BIND-12"),
+    Action.HUB_FENCE: ("EXT-1", "EXT-11"),
 }
 """What decides an answer, the most particular first."""
 
@@ -56,24 +61,25 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
     Register: ("LINK-2",),
     Authenticate: ("LINK-2",),
     AssistRegister: ("AUTHY-1", "REG-8", "REG-5"),
+    AssistAuthenticate: ("REG-16", "AUTH-25", "AUTH-21", "AUTH-20", "AUTH-9", "AUTH-5"),
     AssistQueryCredential: ("AUTH-6", "AUTH-21", "AUTH-20", "AUTH-9"),
-    Revoke: ("REG-10", "REV-3", "REV-2", "REV-14"),
+    Revoke: ("REG-10", "REV-3", "REV-2", "EXT-12", "EXT-13"),
     Offline: ("BIND-8", "BIND-3"),
+    AssistOffline: ("BIND-12", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-13", "OFF-5"),
+    HubOnline: ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "EXT-8"),
+    HubDismiss: ("EXT-9",),
+    HubFence: ("EXT-11",),
     GetPerms: ("TRUST-7",),
     ListRoles: (),
     PermsInvalidate: ("PERM-16", "PERM-7", "PERM-12"),
     bytes: ("FRAME-1", "FRAME-2", "FRAME-3", "FRAME-8", "FRAME-7", "FRAME-6", "FRAME-5", "FRAME-4"),
 }
-_ANNOUNCEMENT = ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "BIND-5")
-_PASSED_SEARCH = ("REG-16", "AUTH-25", "AUTH-21", "AUTH-20", "AUTH-9", "AUTH-5")
-_FENCE = ("REV-13",)
-_DEPARTURE = ("BIND-12", "BIND-7", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-13", "OFF-5")
-_CLOSE = ("LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
+_CLOSE = ("EXT-7", "LINK-5", "LINK-11", "REV-7", "BIND-8", "BIND-12", "BIND-3", "LINK-9")
 
 _UNASKED: dict[Action | None, tuple[str, ...]] = {
     Action.ASSIST_REGISTER: ("AUTHY-4",),
     Action.REGISTER: ("REG-5",),
-    Action.ASSIST_AUTHENTICATE: ("BIND-5", "BIND-6"),
+    Action.HUB_ONLINE: ("EXT-8", "BIND-6"),
 }
 """What forbids an answer that is not due; before ``_ANSWERS``."""
 
@@ -100,7 +106,7 @@ def blame_for_header(name: str, body: Body) -> str:
     if isinstance(body, Answer):
         return {"major": "FRAME-13", "target": "FRAME-14"}.get(name, "FRAME-12")
     if isinstance(body, Revoke):
-        return "REV-15" if name == "msg_id" else "REV-2"
+        return "REV-2"
     if isinstance(body, PermsInvalidate) and name == "target":
         return "PERM-18"
     return "FRAME-15"
@@ -109,10 +115,6 @@ def blame_for_header(name: str, body: Body) -> str:
 def _preferred(body: Body) -> tuple[str, ...]:
     if isinstance(body, Answer):
         return _ENTRY + _ANSWERS.get(body.action, ())
-    if isinstance(body, AssistAuthenticate):
-        return _PASSED_SEARCH if body.credential else _ANNOUNCEMENT + _PASSED_SEARCH
-    if isinstance(body, AssistOffline):
-        return _FENCE if not body.node_id else _DEPARTURE
     if isinstance(body, Malformed):
         return ()
     return _REQUESTS[type(body)]

@@ -2,10 +2,10 @@
 
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hubauth.core.inputs import Link
-from hubauth.core.messages import SUB_PROTO, Answer, Body, Frame, Malformed, Reason, Revoke
+from hubauth.core.messages import SUB_PROTO, Answer, Authenticate, Body, Frame, Malformed, Reason, Register, Revoke
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.trace.blame import blame_for, blame_for_close, blame_for_header
 from hubauth.trace.events import Event, Kind, frame_of
@@ -13,6 +13,9 @@ from hubauth.wire.dialects.codec import Codec, NotInDialect
 
 Visible: TypeAlias = Send | Close
 """The outputs that somebody outside can see."""
+
+UNKNOWN_JOURNAL = "a journal that was not seen yet"
+"""Stands for the journal of a hub that has not said it: it may say any, and must say the same ever after."""
 
 _VISIBLE = (Send, Close)
 _NOT_CHOSEN = (Answer, bytes)
@@ -42,7 +45,8 @@ def chooses_msg_id(frame: Frame) -> bool:
 def unequal_field(codec: Codec, expected: Frame, seen: Event) -> str | None:
     """The first field in which a frame differs from what was expected; None: it is the same message.
 
-    A MsgID that the sender chose, the time of sending and the words of ``msg`` are free.
+    A MsgID that the sender chose, the numbers of its revokes, a journal that is not known, the time of sending and the
+    words of ``msg`` are free.
     """
     if (
         expected.sub_proto != seen.sub_proto
@@ -64,8 +68,24 @@ def unequal_field(codec: Codec, expected: Frame, seen: Event) -> str | None:
     written = codec.encode(body)
     if written == seen.payload:
         return None
-    meant = codec.decode(written, expected.major).body
-    return None if meant == frame_of(seen, codec).body else "payload"
+    meant, said = codec.decode(written, expected.major).body, frame_of(seen, codec).body
+    return None if meant == _with_names_of(meant, said) else "payload"
+
+
+def names_itself(body: Body) -> bool:
+    """Whether a hub says its journal in this message, and it was not known before."""
+    ext = body.ext if isinstance(body, Register | Authenticate | Answer) else None
+    return ext is not None and ext.journal == UNKNOWN_JOURNAL
+
+
+def _with_names_of(meant: Body, said: Body) -> Body:
+    """What was said, with the core's names for what the sender was free to choose."""
+    if isinstance(meant, Revoke) and isinstance(said, Revoke) and meant.seq and said.seq:
+        return evolve(said, seq=meant.seq)
+    if names_itself(meant) and isinstance(said, Register | Authenticate | Answer) and said.ext is not None:
+        journal = UNKNOWN_JOURNAL if said.ext.hub else ""
+        return evolve(said, ext=evolve(said.ext, journal=journal))
+    return said
 
 
 def same(codec: Codec, expected: Visible, seen: Event) -> bool:
@@ -169,8 +189,12 @@ def _rule_of_content(due: Body, done: Body, cited: tuple[str, ...]) -> str:
             return "REG-9"
         if due.grant != done.grant and "AUTH-26" in cited:
             return "AUTH-26"
+        if due.ext != done.ext and evolve(due, ext=None) == evolve(done, ext=None):
+            return "EXT-7" if "EXT-7" in cited else "EXT-3"
+    if isinstance(due, Register | Authenticate) and isinstance(done, type(due)) and due.ext != done.ext:
+        return "EXT-2"
     if isinstance(due, Revoke):
-        return "REV-2"
+        return "EXT-10" if isinstance(done, Revoke) and bool(due.seq) != bool(done.seq) else "REV-2"
     return blame_for(due, cited)
 
 

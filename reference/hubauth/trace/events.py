@@ -1,8 +1,8 @@
 """One row of a trace: one thing that happened to, or was done by, one hub.
 
 A hub's rows are numbered from 0 without a gap. The first is ``start``; what its payload says (``Opening``) holds for
-the rows that follow. Everything a replay needs is in the rows: what the hub chose freely (a credential, a MsgID) is
-seen in what it sent.
+the rows that follow. Everything a replay needs is in the rows: what the hub chose freely (a credential, a MsgID, its
+journal) is seen in what it sent.
 """
 
 from enum import Enum
@@ -134,6 +134,8 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
     """None: whoever recorded did not know it."""
     state: str = ""
     """The digest of the state that the hub begins with, if it is not the first one; a checkpoint holds it."""
+    journal: str = ""
+    """The hub's own, drawn when its data directory was made; empty: whoever recorded did not know it."""
     tokens: str = ""
     """Credentials are replaced by tokens, whose key has this fingerprint; empty: they are not replaced."""
 

@@ -14,8 +14,9 @@ from hubauth.core.messages import (
     AssistRegister,
     Authenticate,
     Frame,
+    HubFence,
+    HubOnline,
     Major,
-    Offline,
     PermsInvalidate,
     Reason,
     Register,
@@ -49,12 +50,17 @@ def _answers(action: Action, reason: Reason | None = None) -> Callable[[Send], b
 
 def _with_body(send: Send, **changes: object) -> Outputs:
     body = send.frame.body
-    assert isinstance(body, Answer)
+    assert isinstance(body, Answer | Revoke)
     return (Send(send.link, evolve(send.frame, body=evolve(body, **changes))),)  # type: ignore[arg-type]
 
 
 def _with_header(send: Send, **changes: object) -> Outputs:
     return (Send(send.link, evolve(send.frame, **changes)),)  # type: ignore[arg-type]
+
+
+def _as_success(send: Send) -> Outputs:
+    assert isinstance(send.frame.body, Answer)
+    return _with_header(send, body=evolve(send.frame.body, reason=Reason.OK), major=Major.OK_RESP)
 
 
 def _reply(received: Received, node: Node, answer: Answer) -> Send:
@@ -93,11 +99,7 @@ def _answer_from_cache(moment: Moment) -> Outputs | None:
         return None
     body = happened.frame.body
     route = node.state.index.node_of_device.get(body.device_id)
-    if (
-        not body.credential
-        or "AUTH-9" not in done.rules
-        or not any(isinstance(sent, AssistAuthenticate) for sent in sent_by(done.outputs))
-    ):
+    if "AUTH-9" not in done.rules or not any(isinstance(sent, AssistAuthenticate) for sent in sent_by(done.outputs)):
         return None
     answer = Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, body.device_id, route or 4_000_001, body.credential)
     return (_reply(happened, node, answer),)
@@ -184,16 +186,6 @@ def _revoke_to_device(moment: Moment) -> Outputs | None:
     return (*done.outputs, Send(min(devices), sent[0].frame))
 
 
-def _pass_late_offline_on(moment: Moment) -> Outputs | None:
-    node, happened, done = moment.node, moment.happened, moment.done
-    if "OFF-7" not in done.rules or not isinstance(happened, Received) or not done.state.parent_present:
-        return None
-    body = happened.frame.body
-    assert isinstance(body, AssistOffline | Offline)
-    onward = Frame(AssistOffline(body.device_id, body.node_id), Major.CMD, 9_999_999, node.state.node_id)
-    return (*done.outputs, Send(PARENT, evolve(onward, target=done.state.parent_node)))
-
-
 def _believe_source(moment: Moment) -> Outputs | None:
     happened, done = moment.happened, moment.done
     if "FRAME-2" not in done.rules or not isinstance(happened, Received):
@@ -232,12 +224,13 @@ def _is(kind: type, link: int | None = None) -> Callable[[Send], bool]:
     return lambda send: isinstance(send.frame.body, kind) and link in (None, send.link)
 
 
-def _is_announcement(send: Send) -> bool:
-    return isinstance(send.frame.body, AssistAuthenticate) and not send.frame.body.credential
+def _is_numbered_later(send: Send) -> bool:
+    return isinstance(send.frame.body, Revoke) and send.frame.body.seq > 1
 
 
-def _is_fence(send: Send) -> bool:
-    return isinstance(send.frame.body, AssistOffline) and not send.frame.body.node_id
+def _takes_up_extension(send: Send) -> bool:
+    body = send.frame.body
+    return isinstance(body, Answer) and body.ext is not None and body.ext.hub
 
 
 def _damaged(checkpoint: Checkpoint) -> Checkpoint:
@@ -283,12 +276,26 @@ FAULTS: dict[str, Fault] = {
             "AUTH-2",
         ),
     ),
-    "no_announcement": Fault("a binding is not announced", "BIND-5", _without(_is_announcement, "BIND-1")),
+    "no_announcement": Fault("a binding is not announced", "EXT-8", _without(_is(HubOnline), "BIND-1")),
     "no_report": Fault("a lost device is not reported", "OFF-4", _leave_unreported),
-    "no_fence": Fault("a revoke is not followed by a fence", "REV-13", _without(_is_fence)),
+    "no_fence": Fault("a revoke is not followed by a fence", "EXT-11", _without(_is(HubFence))),
+    "number_again": Fault(
+        "a revoke is given a number that another one had",
+        "EXT-10",
+        _altered(_is_numbered_later, lambda send: _with_body(send, seq=1), "EXT-10"),
+    ),
+    "no_extension": Fault(
+        "a hub that joins is not told that its parent speaks the extension",
+        "EXT-3",
+        _altered(_takes_up_extension, lambda send: _with_body(send, ext=None)),
+    ),
     "revoke_stops": Fault("a revoke is not passed on", "REV-2", _without(_is(Revoke), "TRUST-6")),
     "revoke_to_device": Fault("a device is shown a revoke", "REV-2", _revoke_to_device),
-    "late_offline": Fault("a report that is too late is passed on", "OFF-7", _pass_late_offline_on),
+    "late_offline": Fault(
+        "a report that is too late is believed",
+        "OFF-7",
+        _altered(_answers(Action.ASSIST_OFFLINE, Reason.NOT_INDEXED), _as_success, "OFF-7"),
+    ),
     "keeps_link": Fault("the link of a superseded session stays open", "BIND-3", _keep_open),
     "believes_source": Fault(
         "a frame whose sender cannot be where it came from is forwarded", "FRAME-2", _believe_source

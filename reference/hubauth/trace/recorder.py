@@ -57,10 +57,11 @@ class Recorder:
         if self._redactor is not None:
             policy, state = self._redactor.policy(policy), self._redactor.state(state)
         digest = digest_of(state).hex()
-        is_first = digest == digest_of(initial_state(policy)).hex()
+        is_first = digest == digest_of(initial_state(policy, state.journal)).hex()
         if not is_first:
             self._rows.keep(self._rows.sequence, policy, digest, encode_state(state))
-        opening = Opening(Order.HANDLED, form_of(policy), "" if is_first else digest, self._rows.tokens)
+        begins = "" if is_first else digest
+        opening = Opening(Order.HANDLED, form_of(policy), begins, state.journal, self._rows.tokens)
         self._rows.add(Kind.START, _now(), payload=encode_opening(opening))
 
     # What happens

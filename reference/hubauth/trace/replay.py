@@ -15,7 +15,7 @@ from hubauth.core.indexes import initial_state
 from hubauth.core.model import State
 from hubauth.core.policy import Policy
 from hubauth.trace.aliases import Aliases, bind_all
-from hubauth.trace.compare import Difference, find_difference, visible
+from hubauth.trace.compare import UNKNOWN_JOURNAL, Difference, find_difference, visible
 from hubauth.trace.events import CAUSES, OUTPUTS, Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
 from hubauth.trace.facts import Fact
 from hubauth.trace.policies import decode_policy, encode_policy
@@ -201,7 +201,7 @@ class Replay:
             self._begin_again(event, opening, policy)
 
     def _begin(self, event: Event, opening: Opening, policy: Policy) -> None:
-        state = self._kept_state(event, opening, policy) if opening.state else initial_state(policy)
+        state = self._kept_state(event, opening, policy) if opening.state else _first_state(policy, opening)
         if state is None:
             missing = f"the checkpoint of row {event.sequence}: the hub begins with a state that no row leads to"
             self._decide(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
@@ -222,7 +222,7 @@ class Replay:
     def _begin_again(self, event: Event, opening: Opening, policy: Policy) -> None:
         assert self._situation is not None
         self._situation = self._situation.begun_again()
-        begun = Seal(opening.state or digest_of(initial_state(policy)).hex(), encode_policy(policy))
+        begun = Seal(opening.state or digest_of(_first_state(policy, opening)).hex(), encode_policy(policy))
         if begun == _seal(self._situation):
             return
         seen = "the hub begins again with another state than is left of the one it had"
@@ -261,7 +261,7 @@ class Replay:
         expected = visible(done.outputs)
         difference = taken.wrong or find_difference(before.codec, expected, seen, done.rules)
         if difference is None and expected:
-            aliases = bind_all(after.aliases, expected, seen, done.state)
+            aliases = bind_all(after.aliases, expected, seen, before.codec, done.state)
             if isinstance(aliases, Difference):
                 difference = aliases
             elif aliases is not after.aliases:
@@ -310,6 +310,10 @@ class Replay:
     def _verdict(self, outcome: Outcome, **why: object) -> Verdict:
         trace, hub = self._place
         return Verdict(outcome=outcome, trace=trace, hub=hub, events=self.events, **why)  # type: ignore[arg-type]
+
+
+def _first_state(policy: Policy, opening: Opening) -> State:
+    return initial_state(policy, opening.journal or UNKNOWN_JOURNAL)
 
 
 def _seal(situation: Situation) -> Seal:

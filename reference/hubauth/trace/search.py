@@ -41,7 +41,20 @@ BUDGET = 20_000
 _SECOND_LOOK = 50
 """Steps to find out whether a row could have been explained otherwise."""
 _CHANGEABLE = frozenset(
-    {"FRAME-2", "FRAME-5", "FRAME-7", "FRAME-22", "BIND-9", "BIND-10", "REV-15", "REV-17", "REV-18"}
+    {
+        "FRAME-2",
+        "FRAME-5",
+        "FRAME-7",
+        "FRAME-22",
+        "BIND-9",
+        "BIND-10",
+        "EXT-1",
+        "EXT-10",
+        "EXT-13",
+        "REV-9",
+        "REV-17",
+        "REV-18",
+    }
 )
 """Rules by which an input does nothing now, but might do something at another time."""
 _TIMELESS = (Purpose.DISMISS, Purpose.FENCE)
@@ -245,7 +258,7 @@ class Search:
             self._reasons.failed(first, event, [], event)
             return False
         if isinstance(first.output, Send):
-            aliases = situation.aliases.bind(first.output, event, situation.state)
+            aliases = situation.aliases.bind(first.output, event, self._codec, situation.state)
             if isinstance(aliases, Difference):
                 return False
             guess = evolve(guess, situation=evolve(situation, aliases=aliases))

@@ -44,7 +44,8 @@ class Situation:
     def begun_again(self) -> "Situation":
         """What is left when the hub's process has ended: no link, and nothing that was asked over one."""
         state = after_restart(self.policy, self.state)
-        return Situation(self.policy, state, Aliases(numbers=self.aliases.numbers), self.issued)
+        aliases = Aliases(numbers=self.aliases.numbers, journal=self.aliases.journal)
+        return Situation(self.policy, state, aliases, self.issued)
 
     @property
     def codec(self) -> Codec:

@@ -117,7 +117,7 @@ class World:
                 node.state = state
                 self._keep_state(node)
             digest = digest_of(state).hex() if state is not None else ""
-            opening = Opening(Order.HANDLED, form_of(node.policy), digest)
+            opening = Opening(Order.HANDLED, form_of(node.policy), digest, node.state.journal)
             self._row(node, Kind.START, payload=encode_opening(opening))
         for node in self.nodes[1:]:
             self.join(node)
@@ -403,6 +403,7 @@ class World:
 def _tree(hubs: int, dialect: Dialect, random: Random) -> list[Node]:
     """Hub 0 is the root; hub n hangs below hub (n - 1) // FANOUT. All are provisioned."""
     credentials = [urlsafe_b64encode(random.randbytes(32)).decode().rstrip("=") for _ in range(hubs)]
+    journals = [random.randbytes(16).hex() for _ in range(hubs)]
     admin = Provisioned("admin", hubs + 1, urlsafe_b64encode(random.randbytes(32)).decode().rstrip("="), "admin")
     nodes: list[Node] = []
     for index in range(hubs):
@@ -420,5 +421,5 @@ def _tree(hubs: int, dialect: Dialect, random: Random) -> list[Node]:
             provisioned=tuple(below) if index else (*below, *others, admin),
         )
         parent = nodes[(index - 1) // FANOUT] if index else None
-        nodes.append(Node(index, policy.device_id, policy, parent, initial_state(policy)))
+        nodes.append(Node(index, policy.device_id, policy, parent, initial_state(policy, journals[index])))
     return nodes
