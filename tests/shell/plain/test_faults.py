@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.shell.harness import run
-from tests.shell.plain.harness import CREDENTIALS, MSG_IDS, Device, Pair, Refused, between
+from tests.shell.plain.harness import Device, Pair, Refused, between
 
 FAULTS = int(os.environ.get("HUBAUTH_PLAIN_FAULTS", "200"))
 SEED = int(os.environ.get("HUBAUTH_PLAIN_SEED", "1"))
@@ -138,14 +138,22 @@ class Story:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("msg_id", MSG_IDS)
-@pytest.mark.parametrize("dialect", CREDENTIALS)
-@pytest.mark.parametrize("side", ["above", "below"])
-def test_nothing_that_is_promised_breaks(tmp_path: Path, side: str, dialect: str, msg_id: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "dialect", "msg_id", "faults"),
+    [
+        ("above", "auth", "echo", FAULTS),
+        ("above", "login", "zero", FAULTS // 4),
+        ("above", "auth", "reordered", FAULTS // 4),
+        ("below", "login", "echo", FAULTS),
+        ("below", "auth", "zero", FAULTS // 4),
+        ("below", "login", "reordered", FAULTS // 4),
+    ],
+)
+def test_nothing_that_is_promised_breaks(tmp_path: Path, side: str, dialect: str, msg_id: str, faults: int) -> None:
     async def scenario() -> None:
         async with between(side, tmp_path, dialect=dialect, msg_id=msg_id) as pair:
             story = Story(pair, random.Random(f"{SEED} {side} {dialect} {msg_id}"))
-            for _ in range(FAULTS):
+            for _ in range(faults):
                 await story.round()
             wrong = await story.judge()
             assert not wrong, "\n".join(wrong)
