@@ -4,9 +4,10 @@ Like ``naive``, this shares nothing with the core but the words. Devices d1, d2,
 above would give them; one child hub may be connected.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from hubauth.core.messages import Action, Reason
 from hubauth.core.policy import Assist, Policy
@@ -30,6 +31,10 @@ class Question:
     credential: str = ""
     node_id: int = 0
     stale: bool = False
+    waits: bool = False
+    """The device is as good as in: only its role is missing."""
+    begun: int = 0
+    """How much had been forgotten when this was asked."""
 
 
 @define
@@ -50,6 +55,8 @@ class NaiveHub:
     """Devices that the child was told to let go and has not confirmed."""
     cache: set[int] = Factory(set)
     """Nodes whose permissions are known."""
+    forgotten: int = 0
+    """How often this hub was told to forget permissions, whichever."""
     handled: int = 0
     """The last revoke taken from the parent."""
     debts: Debts = Factory(lambda self: Debts(self.policy.revoke_batch), takes_self=True)
@@ -136,30 +143,60 @@ class NaiveHub:
         self.places[device] = ("here", True)
         self.announce()
 
-    def fail(self, asked: int) -> None:
-        """A neighbour is gone: whoever waits for it is told."""
+    def let_in(self, asked: Question) -> None:
+        """Whoever has waited for a role, and whoever need not."""
+        self.entries[asked.device] = asked.credential
+        self.enter(asked.link, asked.device)
+        self.answer(asked.link, asked.action, Reason.OK)
+
+    def admit(self, asked: Question, number: int, *, told: bool = False) -> None:
+        """A device has proved who it is."""
+        self.end_waiting(lambda other: other.device == asked.device)
+        node_id = NODES[asked.device]
+        asks = not told and node_id not in self.cache and self.present and self.policy.has_perms
+        if asks and not self.busy(asked.link):
+            self.asked.append((PARENT, Action.GET_PERMS))
+            self.questions[number] = evolve(asked, asked=PARENT, node_id=node_id, waits=True)
+        else:
+            self.let_in(asked)
+
+    def end_waiting(self, is_meant: Callable[[Question], bool], reason: Reason = Reason.UNREACHABLE) -> None:
+        """Devices that wait for their role are sent away."""
         for key, question in sorted(self.questions.items()):
-            if question.asked == asked:
+            if question.waits and is_meant(question):
                 del self.questions[key]
+                self.answer(question.link, question.action, reason)
+
+    def fail(self, asked: int) -> None:
+        """A neighbour is gone: whoever waits for it is told, or is let in without it."""
+        lost = {key: question for key, question in sorted(self.questions.items()) if question.asked == asked}
+        for key, question in lost.items():
+            del self.questions[key]
+            if not question.waits:
                 self.answer(question.link, question.action, Reason.UNREACHABLE)
+        for question in lost.values():
+            if question.waits:
+                self.let_in(question)
 
     # What devices do. The number is the MsgID that the hub will use if it has to ask.
 
     def register(self, link: int, device: str, number: int) -> None:
+        self.end_waiting(lambda other: other.link == link)
         if not self.present:
             self.answer(link, Action.REGISTER, Reason.UNREACHABLE)
         elif self.busy(link):
             self.answer(link, Action.REGISTER, Reason.BUSY)
         else:
             self.asked.append((PARENT, Action.ASSIST_REGISTER))
-            self.questions[number] = Question(PARENT, link, Action.REGISTER, device)
+            self.questions[number] = Question(PARENT, link, Action.REGISTER, device, begun=self.forgotten)
 
     def authenticate(self, link: int, device: str, credential: str, number: int) -> None:
+        self.end_waiting(lambda other: other.link == link)
         if device in self.entries or not credential:
-            right = bool(credential) and self.entries.get(device) == credential
-            if right:
-                self.enter(link, device)
-            self.answer(link, Action.AUTHENTICATE, Reason.OK if right else Reason.NOT_ADMITTED)
+            if credential and self.entries.get(device) == credential:
+                self.admit(Question(PARENT, link, Action.AUTHENTICATE, device, credential), number)
+            else:
+                self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
             return
         place, _ = self.places.get(device, ("", False))
         whom = CHILD if place == "child" else PARENT
@@ -177,7 +214,8 @@ class NaiveHub:
                 self.tell_child(first)
                 number += len(first)  # each has a MsgID, too
             self.asked.append((whom, Action.ASSIST_QUERY_CREDENTIAL if query else Action.ASSIST_AUTHENTICATE))
-            self.questions[number] = Question(whom, link, Action.AUTHENTICATE, device, credential)
+            question = Question(whom, link, Action.AUTHENTICATE, device, credential, begun=self.forgotten)
+            self.questions[number] = question
 
     def get_perms(self, link: int, node_id: int, number: int) -> None:
         if node_id in self.cache:
@@ -192,11 +230,15 @@ class NaiveHub:
 
     # What comes back
 
-    def answered(self, key: int, reason: Reason, *, right: bool, credential: str) -> None:
-        """``right``: it names the device that was asked about, and its node."""
+    def answered(self, key: int, reason: Reason, *, right: bool, credential: str, told: bool, number: int) -> None:
+        """``right``: it names the device that was asked about, and its node; ``told``: and what that may do."""
         question = self.questions.pop(key)
         link, action = question.link, question.action
-        if action is Action.GET_PERMS:
+        if question.waits:
+            if reason is Reason.OK and not question.stale:
+                self.cache.add(question.node_id)
+            self.let_in(question)
+        elif action is Action.GET_PERMS:
             if reason is Reason.OK and not question.stale:
                 self.cache.add(question.node_id)
             self.answer(link, action, reason)
@@ -208,13 +250,19 @@ class NaiveHub:
         elif action is Action.AUTHENTICATE and self.policy.assist is Assist.QUERY and credential != question.credential:
             self.answer(link, action, Reason.NOT_ADMITTED)
         else:
-            self.entries[question.device] = credential if action is Action.REGISTER else question.credential
-            self.enter(link, question.device)
-            self.answer(link, action, Reason.OK)
+            told = told and question.begun == self.forgotten
+            if action is Action.REGISTER:
+                question = evolve(question, credential=credential)
+                if told and self.policy.has_perms:
+                    self.cache.add(NODES[question.device])
+            self.admit(question, number, told=told)
 
     def timed_out(self, key: int) -> None:
         question = self.questions.pop(key)
-        self.answer(question.link, question.action, Reason.UNREACHABLE)
+        if question.waits:
+            self.let_in(question)
+        else:
+            self.answer(question.link, question.action, Reason.UNREACHABLE)
 
     # What the other hubs do
 
@@ -263,8 +311,8 @@ class NaiveHub:
             self.handled = number
         self.tell_child(self.debts.revoked(device, credential))
         for key, question in sorted(self.questions.items()):
-            authenticates = question.action is Action.AUTHENTICATE and question.device == device
-            if authenticates and credential in ("", question.credential):
+            enters = question.action is Action.AUTHENTICATE or question.waits
+            if enters and question.device == device and credential in ("", question.credential):
                 del self.questions[key]
                 self.answer(question.link, question.action, Reason.NOT_ADMITTED)
         if device in self.entries and credential in ("", self.entries[device]):
@@ -287,9 +335,10 @@ class NaiveHub:
         if refresh:
             self.asked += [(PARENT, Action.GET_PERMS) for node_id in nodes if node_id in self.cache]
         self.cache -= set(nodes) or set(self.cache)
+        self.forgotten += 1
         for key, asked in self.questions.items():
-            if asked.action is Action.GET_PERMS and (not nodes or asked.node_id in nodes):
-                self.questions[key] = Question(asked.asked, asked.link, asked.action, node_id=asked.node_id, stale=True)
+            if (asked.action is Action.GET_PERMS or asked.waits) and (not nodes or asked.node_id in nodes):
+                self.questions[key] = evolve(asked, stale=True)
 
     def parent_gone(self) -> None:
         self.present = self.heeds = False

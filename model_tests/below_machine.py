@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from hubauth.core.inputs import LinkDown, LinkUp, TimerFired
 from hubauth.core.messages import (
+    NO_GRANT,
     Action,
     Answer,
     AssistOffline,
@@ -171,6 +172,7 @@ class BelowMachine(RuleBasedStateMachine):
             if journal and journal != self.parents:
                 self.naive.handled, self.parents = 0, journal
             self.naive.cache = set()
+            self.naive.forgotten += 1
             for device, (_, online) in self.naive.places.items():
                 if online and device in NODES:
                     self.naive.announce()
@@ -271,28 +273,29 @@ class BelowMachine(RuleBasedStateMachine):
         wrong=st.sampled_from(("", "", "", "", "device", "node", "own node", "credential")),
         version=st.integers(0, 2),
         times=st.sampled_from((1, 1, 2)),
+        told=st.booleans(),
     )
-    def answer(self, index: int, reason: Reason, wrong: str, version: int, times: int) -> None:
-        """What was asked is answered, perhaps wrongly, perhaps twice."""
-        self._answer(_nth(sorted(self.naive.questions), index), reason, wrong, version, times)
+    def answer(self, index: int, reason: Reason, wrong: str, version: int, times: int, told: bool) -> None:
+        """What was asked is answered, perhaps wrongly, perhaps twice, perhaps without a role."""
+        self._answer(_nth(sorted(self.naive.questions), index), reason, wrong, version, times, told)
 
-    def _answer(self, number: int, reason: Reason, wrong: str, version: int, times: int) -> None:
+    def _answer(self, number: int, reason: Reason, wrong: str, version: int, times: int, told: bool = True) -> None:
         question = self.naive.questions[number]
         assist = (
             Action.ASSIST_QUERY_CREDENTIAL if self.hub.policy.assist is Assist.QUERY else Action.ASSIST_AUTHENTICATE
         )
-        action = {Action.REGISTER: Action.ASSIST_REGISTER, Action.AUTHENTICATE: assist}.get(
-            question.action, question.action
-        )
+        assists = {Action.REGISTER: Action.ASSIST_REGISTER, Action.AUTHENTICATE: assist}
+        action = Action.GET_PERMS if question.waits else assists.get(question.action, question.action)
         device = "d9" if wrong == "device" else question.device
         node_id = {"node": 0, "own node": OWN}.get(wrong, NODES.get(question.device, question.node_id))
         credential = "" if wrong == "credential" else key_of(question.device, version)
         right = wrong not in ("device", "node", "own node")
         if question.action is Action.REGISTER and wrong == "credential":
             right = False
-        body = Answer(action, reason, device, node_id, credential, READER)
+        body = Answer(action, reason, device, node_id, credential, READER if told else NO_GRANT)
+        next_number = self.hub.state.next_msg_id
         done = self.receive(question.asked, body, msg_id=number)
-        self.naive.answered(number, reason, right=right, credential=credential)
+        self.naive.answered(number, reason, right=right, credential=credential, told=told, number=next_number)
         self.compare(done)
         if times == 2 and question.asked in self.hub.state.links:
             self.compare(self.receive(question.asked, body, msg_id=number))

@@ -223,6 +223,24 @@ class Liars:
             return  # a hub that asks its parent for a node id is not given one by hand as well
         self.hub.happens(PolicyChanged(evolve(policy, **changes)))
 
+    @event
+    def provision_who_waits(self, pick: Pick) -> None:
+        """A device registers, nobody names its role, and while it waits for that the configuration takes it over."""
+        link, name = pick(LINKS), pick(("d1", "d2", "d3"))
+        if link not in self.hub.state.links:
+            self.hub.happens(LinkUp(link))
+        self.receive(link, Register(name), pick, source=0)
+        for msg_id, asked in sorted(self.hub.state.pending.items()):
+            if asked.purpose is Purpose.REGISTER and asked.asker == link and asked.asked is not None:
+                answer = Answer(Action.ASSIST_REGISTER, Reason.OK, asked.device_id, 61, "F" * 43)
+                self.receive(asked.asked, answer, pick, msg_id=msg_id, source=1)
+        for msg_id, asked in sorted(self.hub.state.pending.items()):
+            if asked.purpose is Purpose.ADMIT and asked.asker == link:
+                others = [one for one in self.hub.policy.provisioned if one.device_id != asked.device_id]
+                binding = Provisioned(asked.device_id, asked.node_id, pick((asked.credential, "E" * 43)))
+                self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=(*others, binding))))
+                self.hub.happens(TimerFired(msg_id))
+
     # What anybody may send
 
     @event
@@ -305,7 +323,8 @@ class Liars:
         if not pending:
             return
         msg_id, asked = pick(pending)
-        action = pick((asked.action, asked.action, *Action))
+        expected = Action.GET_PERMS if asked.purpose is Purpose.ADMIT else asked.action
+        action = pick((expected, expected, *Action))
         assist = {Action.REGISTER: Action.ASSIST_REGISTER, Action.AUTHENTICATE: Action.ASSIST_AUTHENTICATE}
         if asked.asker is not None and action in assist:
             action = assist[action]

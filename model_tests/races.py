@@ -58,6 +58,34 @@ def revoke_while_searching(subject: World, pick: Pick) -> None:
 
 
 @race
+def disturb_admission(subject: World, pick: Pick) -> None:
+    """A device waits at a hub that has forgotten its role, and before the answer comes something happens to it."""
+    known = [
+        (device, hub)
+        for device in DEVICES[:3]
+        for hub, state in sorted(subject.network.states.items())
+        if device in state.whitelist
+    ]
+    if not known:
+        return
+    device, hub = pick(known)
+    subject.feed(hub, OperatorInvalidate(PermsInvalidate()))
+    subject.arrive(device, hub)
+    rise(subject)
+    what = pick(("revoke", "again", "elsewhere", "forget", "lose"))
+    if what == "revoke":
+        subject.feed(pick((hub, *subject.hubs)), OperatorRevoke(Revoke(device)))
+    elif what == "again":
+        subject.say(subject.network.next_connection - 1, Register(device))
+    elif what == "elsewhere":
+        subject.arrive(device, pick((hub, *subject.hubs)))
+    elif what == "forget":
+        subject.feed(pick((hub, *subject.hubs)), OperatorInvalidate(PermsInvalidate(pick(((), (10,), (11,))))))
+    elif numbers := subject.hub_connections():
+        subject.become(tree.drop(subject.network, pick(numbers)))
+
+
+@race
 def lose_acknowledgement(subject: World, pick: Pick) -> None:
     """A hub cannot know that its revoke was heard, and the device registers anew before it says so again."""
     hub, device = pick(sorted(subject.network.parents)), pick(DEVICES[:2])

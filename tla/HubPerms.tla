@@ -3,8 +3,8 @@
 (* Roles and permissions: asking the authority for them, caching the       *)
 (* answers, forgetting them.  What a node may do is abstracted to the      *)
 (* version of the authority's policy that says so: 1, 2, ...  Follows       *)
-(* reference/hubauth/core/perms.py and, for links and sessions, links.py    *)
-(* and presence.py.                                                        *)
+(* reference/hubauth/core/perms.py and, for links and sessions, links.py,   *)
+(* presence.py and admission.py.                                           *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
@@ -24,7 +24,8 @@ VARIABLES
     hub,        \* [Hubs -> [present, linked, cache, pend]]
     up, down,   \* [Below -> frames in flight]
     version,    \* [Nodes -> what the authority's policy says now]
-    gone,       \* <<hub, device>> without a session, its link still there: a node, or 0 for the one that asks about others
+    gone,       \* <<hub, device>> without a session, its link still there: a node, or 0 for the one that asks about others,
+                \* whose own role every hub knows
     told,       \* history: [Hubs -> [Nodes -> the newest version this hub was told of]]
     waiting,    \* history: <<hub, request>> of devices, not answered yet
     ops,        \* requests so far
@@ -53,8 +54,8 @@ AuthorityHop(t, from) ==
 \* `old` is history: this hub has been told to forget since it asked.
 Nothing == [ver |-> 0, old |-> FALSE]
 
-\* Who asks: a permission that a node needs is checked when it asks for something itself.
-Speaker(kind, n) == IF kind = "held" THEN n ELSE 0
+\* Who asks: a permission that a node needs is checked when it asks for something itself, and so it is when it returns.
+Speaker(kind, n) == IF kind = "get" THEN 0 ELSE n
 
 Settle(t, q, code, v) ==
     CASE q.asker = "" -> t
@@ -67,16 +68,22 @@ Ask(t, q) == [Emit(t, q.asked, [t |-> "get", op |-> q.op, node |-> q.node]) EXCE
 Query(kind, op, asked, asker, n) ==
     [kind |-> kind, op |-> op, asked |-> asked, asker |-> asker, node |-> n, stale |-> FALSE, old |-> FALSE]
 
-\* PERM-1, PERM-2, TRUST-7: kind "get" wants an answer, kind "held" a decision.
+\* AUTH-28, TRUST-7: nobody answers. A device that waits to be admitted is, with what is known by then.
+Fail(t, q) ==
+    CASE q.kind = "held" -> Settle(t, q, "denied", 0)
+      [] q.kind = "admit" -> Settle(t, [q EXCEPT !.old = t.s.cache[q.node].old], "ok", t.s.cache[q.node].ver)
+      [] OTHER -> Settle(t, q, "away", 0)
+
+\* PERM-1, PERM-2, TRUST-7, AUTH-27: kind "get" wants an answer, kind "held" a decision, kind "admit" a session.
 OnGet(t, from, kind, op, n) ==
     LET known == IF t.h = Authority THEN version[n] ELSE t.s.cache[n].ver
         way == AuthorityHop(t, from)
         q == Query(kind, op, way, from, n)
     IN IF known # 0 THEN Settle(t, [q EXCEPT !.old = t.h # Authority /\ t.s.cache[n].old], "ok", known)
-       ELSE IF way = "" THEN Settle(t, q, IF kind = "held" THEN "denied" ELSE "away", 0)
+       ELSE IF way = "" THEN Fail(t, q)
        ELSE Ask(t, q)
 
-\* PERM-4, PERM-5, TRUST-7
+\* PERM-4, PERM-5, TRUST-7, AUTH-28
 OnAnswer(t, link, m) ==
     LET match(q) == q.op = m.op /\ q.asked = link
         found == SelectSeq(t.s.pend, match)
@@ -87,6 +94,7 @@ OnAnswer(t, link, m) ==
         decided == usable \/ (Bug = "StaleAnswersDecide" /\ m.code = "ok")
     IN IF found = <<>> THEN t
        ELSE IF q.kind = "held" /\ ~decided THEN Settle(learnt, q, "denied", 0)
+       ELSE IF q.kind = "admit" /\ ~(Bug = "StaleAnswersAdmit" /\ m.code = "ok") THEN Fail(learnt, q)
        ELSE Settle(learnt, q, m.code, m.ver)
 
 \* What is asked or, by mistake, kept at this moment is too old from now on.
@@ -110,8 +118,9 @@ Invalidate(t, nodes, refresh, news, from) ==
 FailAsked(t, link) ==
     LET lost == SelectSeq(t.s.pend, LAMBDA q : q.asked = link)
         rest == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asked # link)]
-    IN IF Bug = "LossUnanswered" THEN t
-       ELSE Fold(LAMBDA u, q : Settle(u, q, IF q.kind = "held" THEN "denied" ELSE "away", 0), rest, lost)
+        others == SelectSeq(lost, LAMBDA q : q.kind # "admit")
+        admitted == IF Bug = "LossForgetsAdmissions" THEN <<>> ELSE SelectSeq(lost, LAMBDA q : q.kind = "admit")
+    IN IF Bug = "LossUnanswered" THEN t ELSE Fold(Fail, rest, others \o admitted)
 
 ForgetAsker(t, link) == [t EXCEPT !.s.pend = SelectSeq(@, LAMBDA q : q.asker # link)]
 
@@ -160,15 +169,17 @@ Place(g, t) ==
             CASE o.to = "up" -> [u EXCEPT !.up[t.h] = Append(@, o.m)]
               [] o.to \in Below -> [u EXCEPT !.down[o.to] = Append(@, o.m)]
               [] OTHER -> [u EXCEPT !.log = Append(@, [h |-> t.h, m |-> o.m, due |-> <<t.h, o.op>> \in u.waiting]),
-                                    !.waiting = @ \ {<<t.h, o.op>>}]
+                                    !.waiting = @ \ {<<t.h, o.op>>},
+                                    !.gone = IF o.m.kind = "admit" THEN @ \ {<<t.h, o.m.node>>} ELSE @]
         clear == [g EXCEPT !.hub[t.h] = t.s, !.told[t.h] = t.told, !.ops = t.ops]
     IN Fold(place, clear, t.out)
 
-Now == [hub |-> hub, up |-> up, down |-> down, told |-> told, waiting |-> waiting, ops |-> ops, log |-> <<>>]
+Now == [hub |-> hub, up |-> up, down |-> down, gone |-> gone, told |-> told, waiting |-> waiting, ops |-> ops, log |-> <<>>]
 
 Become(next, event) ==
     \E g \in {next} :
-        /\ hub' = g.hub /\ up' = g.up /\ down' = g.down /\ told' = g.told /\ waiting' = g.waiting /\ ops' = g.ops
+        /\ hub' = g.hub /\ up' = g.up /\ down' = g.down /\ gone' = g.gone
+        /\ told' = g.told /\ waiting' = g.waiting /\ ops' = g.ops
         /\ act' = [event |-> event, log |-> g.log]
 
 Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
@@ -184,7 +195,7 @@ Init ==
 
 DeviceAsks(h, n, kind) ==
     /\ Spend(IF kind = "get" THEN "ask" ELSE "check") /\ h \in (IF kind = "get" THEN AskAt ELSE CheckAt)
-    /\ <<h, Speaker(kind, n)>> \notin gone /\ UNCHANGED <<version, gone>>
+    /\ <<h, Speaker(kind, n)>> \notin gone /\ UNCHANGED version
     /\ Become(Place([Now EXCEPT !.waiting = @ \cup {<<h, ops + 1>>}],
                     [OnGet(Begin(h), "device", kind, ops + 1, n) EXCEPT !.ops = @ + 1]),
               <<"DeviceAsks", h, n, kind>>)
@@ -192,23 +203,28 @@ DeviceAsks(h, n, kind) ==
 \* OFF-1, LINK-10: a device says that it leaves; the connection stays.
 DeviceLeaves(h, device) ==
     /\ Spend("leave") /\ h \in (IF device = 0 THEN AskAt ELSE CheckAt) /\ <<h, device>> \notin gone
-    /\ gone' = gone \cup {<<h, device>>} /\ UNCHANGED version
-    /\ Become(Place(Now, RefuseNeedingSession(Begin(h), device)), <<"DeviceLeaves", h, device>>)
+    /\ UNCHANGED version
+    /\ Become(Place([Now EXCEPT !.gone = @ \cup {<<h, device>>}], RefuseNeedingSession(Begin(h), device)),
+              <<"DeviceLeaves", h, device>>)
 
-\* AUTH-1: it is back, by an entry of this hub.
+\* AUTH-1, AUTH-26: it is back, by an entry of this hub, which knows its role or asks for it first.
 DeviceReturns(h, device) ==
-    /\ <<h, device>> \in gone /\ gone' = gone \ {<<h, device>>} /\ UNCHANGED <<version, left>>
-    /\ Become(Now, <<"DeviceReturns", h, device>>)
+    LET next == IF device = 0 THEN [Now EXCEPT !.gone = @ \ {<<h, device>>}]
+                ELSE Place([Now EXCEPT !.waiting = @ \cup {<<h, ops + 1>>}],
+                           [OnGet(Begin(h), "device", "admit", ops + 1, device) EXCEPT !.ops = @ + 1])
+        waits(q) == q.kind = "admit" /\ q.node = device
+    IN /\ <<h, device>> \in gone /\ SelectSeq(hub[h].pend, waits) = <<>> /\ UNCHANGED <<version, left>>
+       /\ Become(next, <<"DeviceReturns", h, device>>)
 
 \* PERM-16: the authority's policy changes for some nodes, or (default_role) for all.
 PolicyChanges(nodes) ==
     LET hit == IF nodes = {} THEN Nodes ELSE nodes
         newer == [n \in Nodes |-> IF n \in hit THEN version[n] + 1 ELSE version[n]]
-    IN /\ Spend("change") /\ version' = newer /\ UNCHANGED gone
+    IN /\ Spend("change") /\ version' = newer
        /\ Become(Place(Now, Invalidate(Begin(Authority), nodes, FALSE, newer, "")), <<"PolicyChanges", nodes>>)
 
 OperatorInvalidates(h, nodes, refresh) ==
-    /\ Spend("command") /\ h \in CommandAt /\ UNCHANGED <<version, gone>>
+    /\ Spend("command") /\ h \in CommandAt /\ UNCHANGED version
     /\ Become(Place(Now, Invalidate(Begin(h), nodes, refresh, told[h], "")), <<"OperatorInvalidates", h, nodes, refresh>>)
 
 Up(c) == hub[c].present \/ up[c] # <<>> \/ down[c] # <<>>
@@ -217,25 +233,25 @@ HubLinkDrops(c) ==
     LET cut == [Now EXCEPT !.up[c] = <<>>, !.down[c] = <<>>]
         child == Place(cut, LinkDown(Begin(c), "up"))
         parent == Place(child, LinkDown(Begin(ParentOf[c]), c))
-    IN /\ Spend("drop") /\ c \in DropAt /\ Up(c) /\ UNCHANGED <<version, gone>>
+    IN /\ Spend("drop") /\ c \in DropAt /\ Up(c) /\ UNCHANGED version
        /\ Become([parent EXCEPT !.up[c] = <<>>, !.down[c] = <<>>], <<"HubLinkDrops", c>>)
 
 HubReconnects(c) ==
-    /\ ~Up(c) /\ UNCHANGED <<version, gone, left>>
+    /\ ~Up(c) /\ UNCHANGED <<version, left>>
     /\ Become([Now EXCEPT !.up[c] = <<[t |-> "join"]>>], <<"HubReconnects", c>>)
 
 RequestTimesOut(h, i) ==
     LET q == hub[h].pend[i]
         t == [Begin(h) EXCEPT !.s.pend = SelectSeq(@, LAMBDA x : x # q)]
-    IN /\ i <= Len(hub[h].pend) /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED <<version, gone>>
-       /\ Become(Place(Now, Settle(t, q, IF q.kind = "held" THEN "denied" ELSE "away", 0)), <<"RequestTimesOut", h, q.op>>)
+    IN /\ i <= Len(hub[h].pend) /\ Spend("late") /\ h \in TimeoutAt /\ UNCHANGED version
+       /\ Become(Place(Now, Fail(t, q)), <<"RequestTimesOut", h, q.op>>)
 
 FrameGoesUp(c) ==
-    /\ up[c] # <<>> /\ UNCHANGED <<version, gone, left>>
+    /\ up[c] # <<>> /\ UNCHANGED <<version, left>>
     /\ Become(Place([Now EXCEPT !.up[c] = Tail(@)], Handle(Begin(ParentOf[c]), c, Head(up[c]))), <<"FrameGoesUp", c>>)
 
 FrameGoesDown(c) ==
-    /\ down[c] # <<>> /\ UNCHANGED <<version, gone, left>>
+    /\ down[c] # <<>> /\ UNCHANGED <<version, left>>
     /\ Become(Place([Now EXCEPT !.down[c] = Tail(@)], Handle(Begin(c), "up", Head(down[c]))), <<"FrameGoesDown", c>>)
 
 Targets == {{}} \cup {{n} : n \in Nodes}
@@ -247,7 +263,7 @@ Next ==
     \/ \E h \in Hubs, device \in {0} \cup Nodes : DeviceLeaves(h, device) \/ DeviceReturns(h, device)
     \/ \E nodes \in Targets : PolicyChanges(nodes)
     \/ \E h \in Hubs, nodes \in Targets, refresh \in Refreshing : OperatorInvalidates(h, nodes, refresh)
-    \/ \E h \in Hubs, i \in 1 .. Asks + Checks + Commands * Cardinality(Hubs) : RequestTimesOut(h, i)
+    \/ \E h \in Hubs, i \in 1 .. Asks + Checks + Leaves + Commands * Cardinality(Hubs) : RequestTimesOut(h, i)
 
 Spec == Init /\ [][Next]_vars
 
@@ -266,19 +282,19 @@ InvalidatedPermsNotServed ==
     \A h \in Hubs \ {Authority}, n \in Nodes :
         LET c == hub[h].cache[n] IN c # Nothing => Fresh(c.ver, c.old, told[h][n])
 
-\* Nor does anything like that decide a permission.
+\* Nor does anything like that decide a permission, or what a device is admitted as.
 DecisionsAreFresh == [][
     \A i \in 1 .. Len(act'.log) :
         LET o == act'.log[i]
-        IN o.m.kind = "held" /\ o.m.code = "ok" => Fresh(o.m.ver, o.m.old, told'[o.h][o.m.node])]_vars
+        IN o.m.kind \in {"held", "admit"} /\ o.m.code = "ok" /\ o.m.ver # 0 => Fresh(o.m.ver, o.m.old, told'[o.h][o.m.node])]_vars
 
 \* Every answer was asked for, and is the first to its request.
 NoAnswerWithoutRequest == [][\A i \in 1 .. Len(act'.log) : act'.log[i].due]_vars
 
-\* A device that has left is told nothing; what it had asked is refused in the step in which it leaves.
+\* A device that has left is told nothing but that it is back; what it had asked is refused in the step in which it leaves.
 UnauthenticatedSeesOnlyRegisterAndAuth == [][
     \A i \in 1 .. Len(act'.log) :
-        LET o == act'.log[i] IN <<o.h, Speaker(o.m.kind, o.m.node)>> \notin gone]_vars
+        LET o == act'.log[i] IN o.m.kind = "admit" \/ <<o.h, Speaker(o.m.kind, o.m.node)>> \notin gone]_vars
 
 \* A device's request is pending at the hub it asked, or answered.
 AskedIsPending ==

@@ -24,7 +24,7 @@ from hubauth.network.tree import Connection, Item, Network
 from model_tests.equivalence.values import Value, function, record
 
 CODES = {Reason.OK: "ok", Reason.UNREACHABLE: "away", Reason.FORBIDDEN: "denied"}
-KINDS = {Purpose.PERMS: "get", Purpose.HELD: "held"}
+KINDS = {Purpose.PERMS: "get", Purpose.HELD: "held", Purpose.ADMIT: "admit"}
 
 Served: TypeAlias = Map[tuple[str, int], int]
 """(hub, MsgID it chose) -> the request in whose service it was sent."""

@@ -108,7 +108,7 @@ class PermsMachine:
     # The start
 
     def start(self) -> World:
-        """All hubs have joined, and the devices that ask or are checked are online."""
+        """All hubs have joined, the devices that ask or are checked are online, and no hub knows anything yet."""
         version = Map(dict.fromkeys(self._nodes, 1))
         network = tree.build({name: (self._parent_of.get(name), self._policy(name, version, 1)) for name in self._hubs})
         for child in sorted(self._children, key=self._depth):
@@ -119,6 +119,7 @@ class PermsMachine:
                 network = tree.connect(network, device.device_id, hub)
                 network = tree.say(network, number, Frame(Authenticate(device.device_id, device.credential)))
                 network = _drain(network)
+        network = _drain(tree.feed(network, self._root, OperatorInvalidate(PermsInvalidate())))
         world = World(evolve(network, inboxes=Map(), last=()), self._budget, version)
         return evolve(world, state=self._abstract(world, world))
 
@@ -129,7 +130,7 @@ class PermsMachine:
         """Who asks at this hub, and the nodes whose own requests are checked there."""
         found = []
         if hub in self._ask_at:
-            found.append(Provisioned(_asker(hub), _ASKER_NODE + self._node_of[hub], _secret(_asker(hub))))
+            found.append(Provisioned(_asker(hub), _ASKER_NODE + self._node_of[hub], _secret(_asker(hub)), "asker"))
         if hub in self._check_at:
             found += [Provisioned(_checked(node), node, _secret(_checked(node))) for node in self._nodes]
         return found
@@ -178,7 +179,7 @@ class PermsMachine:
         if left["change"]:
             yield from (("PolicyChanges", nodes) for nodes in targets)
         yield from self._hubs_act(world, targets)
-        yield from (("DeviceReturns", *device) for device in world.gone)
+        yield from (("DeviceReturns", *device) for device in world.gone if not _waits(world.network, *device))
         if left["leave"]:
             here = [(hub, _ASKER) for hub in self._ask_at] + [
                 (hub, node) for hub in self._check_at for node in self._nodes
@@ -222,8 +223,9 @@ class PermsMachine:
                     left, speaker, Frame(Offline(speaker.device_id, speaker.node_id), msg_id=2, source=speaker.node_id)
                 )
             case ("DeviceReturns", str(hub), int(device)):
-                back = evolve(world, gone=world.gone - {(hub, device)})
-                speaker = self._speaker(hub, device)
+                speaker, is_asker = self._speaker(hub, device), device == _ASKER
+                gone = world.gone - {(hub, _ASKER)} if is_asker else world.gone
+                back = evolve(world, gone=gone, ops=world.ops + (not is_asker))
                 return self._say(back, speaker, Frame(Authenticate(speaker.device_id, speaker.credential), msg_id=2))
             case ("PolicyChanges", frozenset() as nodes):
                 return self._change(_spend(world, "change"), nodes)
@@ -278,7 +280,7 @@ class PermsMachine:
                 network = tree.deliver(network, number, Way.DOWN)
         received = [self._received(device, answer) for device, answer in _answers(network)]
         network = evolve(network, inboxes=Map(), last=(), direct=Map(), admitted=Map(), history=History())
-        ops, op_of = world.ops, world.op_of
+        ops, op_of, gone = world.ops, world.op_of, world.gone - self._admitted(received)
         for name, state in network.states.items():
             if state is world.network.states[name]:
                 continue
@@ -288,7 +290,7 @@ class PermsMachine:
                     ops += pending.asker is None
                     op_of = op_of.set((name, msg_id), self._op(network, name, pending, op_of, ops))
         told = tuple(received)
-        after = evolve(world, network=network, ops=ops, op_of=op_of, state=(), received=told)
+        after = evolve(world, network=network, gone=gone, ops=ops, op_of=op_of, state=(), received=told)
         return evolve(after, state=self._abstract(world, after))
 
     def _op(self, network: Network, name: str, pending: Pending, op_of: Served, newest: int) -> int:
@@ -308,7 +310,15 @@ class PermsMachine:
         if answer.action is Action.GET_PERMS:
             return record(kind="get", node=answer.node_id, code=CODES[answer.reason], ver=version_of(answer.grant))
         node = next(node for node in self._nodes if _checked(node) == device)
+        if answer.action is Action.AUTHENTICATE:
+            return record(kind="admit", node=node, code=CODES[answer.reason], ver=version_of(answer.grant))
         return record(kind="held", node=node, allowed=answer.reason is not Reason.FORBIDDEN)
+
+    def _admitted(self, received: list[Value]) -> set[tuple[str, int]]:
+        """The nodes, and where they are checked, that have been told that they are back."""
+        answers = [as_record(answer) for answer in received]
+        nodes = [as_number(answer["node"]) for answer in answers if answer["kind"] == "admit"]
+        return {(hub, node) for hub in self._check_at for node in nodes}
 
     def state(self, world: World) -> State:
         return world.state
@@ -320,7 +330,7 @@ class PermsMachine:
         found: list[Value] = []
         for sent in as_records(as_record(act)["log"]):
             message = as_record(sent["m"])
-            if message["kind"] == "get":
+            if message["kind"] in ("get", "admit"):
                 found.append(sent["m"])
             else:
                 allowed = message["code"] == "ok" and as_number(message["ver"]) % 2 == 1
@@ -354,12 +364,19 @@ def _drain(network: Network) -> Network:
 
 
 def _answers(network: Network) -> Iterator[tuple[str, Answer]]:
-    """What devices have received, but for answers about their sessions, which the model has not."""
+    """What devices have received, but for answers about their sessions that the model has not."""
     for device, frames in network.inboxes.items():
         for frame in frames:
             assert isinstance(frame.body, Answer)
-            if frame.body.action not in (Action.AUTHENTICATE, Action.OFFLINE):
+            is_askers = frame.body.action is Action.AUTHENTICATE and device.startswith(_asker(""))
+            if frame.body.action is not Action.OFFLINE and not is_askers:
                 yield device, frame.body
+
+
+def _waits(network: Network, hub: str, node: int) -> bool:
+    """Whether a node waits to be admitted at a hub."""
+    waiting = [asked for asked in network.states[hub].pending.values() if asked.purpose is Purpose.ADMIT]
+    return any(asked.node_id == node for asked in waiting)
 
 
 def _connected(network: Network, child: str) -> int:

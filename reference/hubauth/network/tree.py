@@ -342,7 +342,9 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
         # What another hub of this tree sends on was said before: under a number nobody knows it means nothing.
         said = revokes.carried.get(arrived, frozenset())
     else:
-        meant = said_first(before, happened, network.fresh)
+        is_news = deleted or addressed or any(not _is_numbered(old, new) for _, old, new in owed)
+        is_said = is_news or isinstance(happened, OperatorRevoke)
+        meant = said_first(before, happened, network.fresh) if is_said else None  # else what waited was sent
         said = frozenset() if meant is None else frozenset({len(revokes.meant)})
         if meant is not None:
             if meant.everywhere:
