@@ -421,6 +421,22 @@ def test_two_credentials_are_right_where_a_registration_revokes_nothing() -> Non
     assert list(story.found) == []
 
 
+def test_a_registration_that_lets_an_owed_revoke_go_first_has_revoked_nothing_itself() -> None:
+    """The hub between sends what it owed about the device and passes the registration on: the old credential stays."""
+    story = Watched(three_levels(revoke_on_reregister=False, revoke_batch=1))
+    credential = story.register("sensor", "A").credential
+    story.feed("mid", OperatorRevoke(Revoke("other")))
+    story.feed("mid", OperatorRevoke(Revoke("sensor", 0, "another")))
+    new = story.connect("sensor", "A")
+    story.say(new, Register("sensor"))
+    story.deliver(new, Way.UP)
+    story.deliver(story.connection("A"), Way.UP)
+    assert "REV-22" in story.network.last[-1].step.rules
+    assert credential not in story.network.revoked
+    story.settle()
+    assert credential not in story.network.revoked and list(story.found) == []
+
+
 @pytest.mark.parametrize(
     "unsettle",
     [

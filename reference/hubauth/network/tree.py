@@ -342,9 +342,10 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
         # What another hub of this tree sends on was said before: under a number nobody knows it means nothing.
         said = revokes.carried.get(arrived, frozenset())
     else:
-        is_news = deleted or addressed or any(not _is_numbered(old, new) for _, old, new in owed)
-        is_said = is_news or isinstance(happened, OperatorRevoke)
-        meant = said_first(before, happened, network.fresh) if is_said else None  # else what waited was sent
+        # A step that only sends what was owed before has revoked nothing, whatever it was about.
+        acts = deleted or addressed or not all(_is_numbered(old, new) for _, old, new in owed)
+        operates = isinstance(happened, OperatorRevoke)
+        meant = said_first(before, happened, network.fresh) if acts or operates else None
         said = frozenset() if meant is None else frozenset({len(revokes.meant)})
         if meant is not None:
             if meant.everywhere:
