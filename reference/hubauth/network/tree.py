@@ -343,7 +343,7 @@ def _remember_revokes(network: Network, hub: Name, before: State, happened: Inpu
         said = revokes.carried.get(arrived, frozenset())
     else:
         # A step that only sends what was owed before has revoked nothing, whatever it was about.
-        acts = deleted or addressed or not all(_is_numbered(old, new) for _, old, new in owed)
+        acts = deleted or unnumbered or not all(_is_numbered(old, new) for _, old, new in owed)
         operates = isinstance(happened, OperatorRevoke)
         meant = said_first(before, happened, network.fresh) if acts or operates else None
         said = frozenset() if meant is None else frozenset({len(revokes.meant)})
