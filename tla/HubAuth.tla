@@ -70,7 +70,7 @@ NoRoute == [dev |-> "", via |-> 0, on |-> FALSE]
 Nowhere == [hub |-> "", cred |-> 0]
 Unregistered == [node |-> 0, revoked |-> FALSE, confirmed |-> TRUE]
 
-\* EXT-2: what a hub has written down has a name, drawn when it begins to write: which hub, and its how manieth.
+\* EXT-2: what a hub has written down has a name, drawn when it begins to write: its hub and a number.
 Journal(h, n) == <<h, n>>
 NoJournal == <<>>
 
@@ -189,6 +189,7 @@ Owe(t, key, m) ==
         waiting == [t EXCEPT !.s.nb[key] = [nb EXCEPT !.wait = Append(@, m)]]
         free == nb.wait = <<>> /\ SentBefore(nb) = <<>> /\ Cardinality(nb.owed) < Batch
     IN IF IsPlain(t.h, key) THEN OwePlainly(t, key, m)
+       \* It has never been here, as far as this hub remembers.
        ELSE IF link = "" /\ key # "up" /\ t.s.nb[key].journal = NoJournal THEN [t EXCEPT !.lost = @ \cup {m.dev}]
        ELSE IF link = "" /\ Bug = "NothingOwed" THEN t
        ELSE IF \E i \in 1 .. Len(nb.wait) : nb.wait[i] = m THEN t
@@ -882,7 +883,8 @@ OperatorRevokes(h, d, cred) ==
         stored == {hub[x].wl[d].cred : x \in Hubs} \ {0}
         meant == IF cred = 0 THEN stored ELSE {cred}
         \* EXT-6: a hub that does not know yet that its parent is another one will drop this, and say so.
-        unknown == {c \in Ours \ {Root} : ParentOf[c] \in Ours /\ hub[c].nb["up"].journal \notin {NoJournal, hub[ParentOf[c]].journal}}
+        other(c) == hub[c].nb["up"].journal \notin {NoJournal, hub[ParentOf[c]].journal}
+        unknown == {c \in Ours \ {Root} : ParentOf[c] \in Ours /\ other(c)}
         unconfirmed == IF cred = 0 /\ unknown # {} THEN meant ELSE {}
         told == RevokeAny(Step(Now, h), m)
         g == Finish(Now, told)

@@ -52,7 +52,8 @@ LOCAL Fail(t, a, code) == Answer(t, a, code, 0, 0)
 
 \* 000:10, 000:16, 000:49: the direct hub keeps the credential, every hub on the way where the device is.
 LOCAL Admit(t, a, node, cred) ==
-    LET stored == IF a.direct THEN [t EXCEPT !.s.wl[a.dev] = [node |-> node, cred |-> cred], !.bound = <<a.dev, cred>>] ELSE t
+    LET kept == [t EXCEPT !.s.wl[a.dev] = [node |-> node, cred |-> cred], !.bound = <<a.dev, cred>>]
+        stored == IF a.direct THEN kept ELSE t
         here == a.link \notin {"", "up"}
         indexed == IF here THEN [stored EXCEPT !.s.index[node] = [dev |-> a.dev, at |-> a.link]] ELSE stored
     IN Answer(indexed, a, "ok", node, cred)

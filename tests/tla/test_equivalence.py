@@ -35,7 +35,7 @@ def test_a_mistake_in_the_model_is_told() -> None:
         "  FrameGoesUp(A)",
         "FrameGoesDown(A) leads elsewhere:",
         "         TLA+  Python",
-        '  up[A]  <<>>  <<[dev |-> "d", node |-> 10, t |-> "ann"]>>',
+        '  up[A]  <<>>  <<[dev |-> "d", node |-> 10, t |-> "hub_online"]>>',
     )
 
 
