@@ -170,7 +170,9 @@ def test_what_was_cached_and_forgotten_in_one_step_is_not_in_the_digest() -> Non
 
 def test_what_a_hub_asked_is_refused_when_it_binds_again_as_a_device() -> None:
     hub = mid(provisioned=(Provisioned("k", 50, key("k")),))
-    hub.provisioned(1, "k")
+    hub.up(1)
+    hub.receive(1, Authenticate("k", key("k")))
+    hub.told_nothing(50)
     for role in ("hub", "node"):
         hub.receive(PARENT, PermsInvalidate(()), source=1)
         hub.receive(1, GetPerms(50))

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from hubauth.oracle.conform.world import World
 
 _ENTRANCE = (Register, Authenticate)
+_SAYS_ROLE = (AssistRegister, AssistAuthenticate)
+ROLE = Grant("sensor", ("read",))
+"""What hubs of this tool say of a device unless a case says otherwise."""
 
 
 @frozen
@@ -154,11 +157,14 @@ class Peer:
         device_id: str | None = None,
         node_id: int = 0,
         credential: str = "",
-        grant: Grant = NO_GRANT,
+        grant: Grant | None = None,
     ) -> Outcome:
-        """Answer a request of the hub under test."""
+        """Answer a request of the hub under test; a success about a device names its role, where there are any."""
         body = request.body
         assert not isinstance(body, bytes | Answer)
+        if grant is None:
+            says = reason is Reason.OK and isinstance(body, _SAYS_ROLE) and self.world.mirror.policy.has_perms
+            grant = ROLE if says else NO_GRANT
         about = getattr(body, "device_id", "") if device_id is None else device_id
         node_id = node_id or getattr(body, "node_id", 0)
         answer = Answer(body.action, reason, about, node_id, credential, grant)
@@ -182,9 +188,9 @@ class Peer:
         return self._admitted(self.world.let_parent_admit(outcome, self))
 
     def authenticate(self, credential: str | None = None) -> Answer:
-        """Authenticate at a hub that has an entry."""
+        """Authenticate at a hub that has an entry, the parent playing its part; remembers what was given."""
         shown = self.credential if credential is None else credential
-        return self._admitted(self.say(Authenticate(self.device_id, shown)).answer)
+        return self._admitted(self.world.let_parent_tell(self.say(Authenticate(self.device_id, shown)), self))
 
     def _admitted(self, answer: Answer) -> Answer:
         if answer.reason is Reason.OK:

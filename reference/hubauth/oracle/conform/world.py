@@ -20,6 +20,7 @@ from hubauth.core.messages import (
     AssistRegister,
     Authenticate,
     Frame,
+    GetPerms,
     Reason,
     Register,
     Revoke,
@@ -30,7 +31,7 @@ from hubauth.oracle.conform.compare import Difference, align, describe
 from hubauth.oracle.conform.ear import Ear
 from hubauth.oracle.conform.judge import Judge, Scene, is_answer
 from hubauth.oracle.conform.mirror import Mirror, bind, show_free
-from hubauth.oracle.conform.peers import Outcome, Parent, Peer
+from hubauth.oracle.conform.peers import ROLE, Outcome, Parent, Peer
 from hubauth.oracle.conform.problems import Deviated, TooSlow, Violated
 from hubauth.oracle.conform.profile import Known
 from hubauth.oracle.conform.proof import part
@@ -195,6 +196,13 @@ class World:
         request = outcome.request(self.parent, AssistRegister)
         credential = self.subject.fresh_credential() if self.mirror.policy.has_credentials else ""
         given = self.parent.answer(request, node_id=self.subject.fresh_node(), credential=credential)
+        return next(frame.body for frame in given.on(asker) if isinstance(frame.body, Answer))
+
+    def let_parent_tell(self, outcome: Outcome, asker: Peer) -> Answer:
+        """Where the hub asks its parent for the role of a device first, answer that; the asker's answer either way."""
+        if not any(isinstance(frame.body, GetPerms) for frame in outcome.frames.get(PARENT, ())):
+            return outcome.answer
+        given = self.parent.answer(outcome.request(self.parent, GetPerms), grant=ROLE)
         return next(frame.body for frame in given.on(asker) if isinstance(frame.body, Answer))
 
     def parent_returns(self) -> Frame:

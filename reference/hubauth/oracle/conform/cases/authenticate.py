@@ -267,7 +267,10 @@ def stores_only_what_matches(world: World) -> None:
     right, node_id = world.subject.fresh_credential(), world.subject.fresh_node()
     for shown in ("x" * 43, right):
         asked = device.say(Authenticate(device.device_id, shown))
-        world.parent.answer(asked.request(world.parent, AssistQueryCredential), node_id=node_id, credential=right)
+        request = asked.request(world.parent, AssistQueryCredential)
+        found = world.parent.answer(request, node_id=node_id, credential=right)
+        if shown == right and world.mirror.policy.has_perms:
+            world.let_parent_tell(found, device)
 
 
 @case("AUTH-25", needs=("register", "authenticate", "parent"), depends_on=("REG-6",))

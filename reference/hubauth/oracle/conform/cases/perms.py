@@ -1,6 +1,6 @@
 """Roles and permissions: who knows them, asking for them, listing them, and forgetting them."""
 
-from hubauth.core.messages import GetPerms, Grant, ListRoles, PermsInvalidate, Reason, Revoke
+from hubauth.core.messages import AssistRegister, GetPerms, Grant, ListRoles, PermsInvalidate, Reason, Register, Revoke
 from hubauth.oracle.conform.declare import case
 from hubauth.oracle.conform.world import World
 
@@ -202,18 +202,44 @@ def lists_what_it_knows(world: World) -> None:
     device.say(ListRoles(node_ids=ids))
 
 
-@case("TRUST-7", needs=(*_NEEDS, "revoke", "parent"), depends_on=("REG-6",))
+@case("PERM-20", needs=(*_NEEDS, "parent"), depends_on=("REG-6",))
+def remembers_what_comes_with_a_registration(world: World) -> None:
+    """What the parent said of a device in the answer to its registration is known from then on."""
+    device = world.registered()
+    device.say(GetPerms(device.node_id))
+
+
+@case("PERM-21", needs=(*_NEEDS, "perms_invalidate", "parent"), depends_on=("PERM-20", "PERM-12"))
+def believes_nothing_stale_of_a_registration(world: World) -> None:
+    """What comes with a registration that is older than an invalidation, of whichever node, is asked for again."""
+    device = world.device()
+    asked = device.say(Register(device.device_id)).request(world.parent, AssistRegister)
+    world.parent.say(PermsInvalidate((world.subject.fresh_node(),)))
+    credential, node_id = world.subject.fresh_credential(), world.subject.fresh_node()
+    given = world.parent.answer(asked, node_id=node_id, credential=credential)
+    world.parent.answer(given.request(world.parent, GetPerms), grant=_GRANT)
+
+
+def _forget(world: World) -> None:
+    """What the hub knows of permissions must be asked for again."""
+    with world.setting():
+        world.parent.say(PermsInvalidate())
+
+
+@case("TRUST-7", needs=(*_NEEDS, "revoke", "perms_invalidate", "parent"), depends_on=("REG-6",))
 def asks_who_may(world: World) -> None:
     """A revoke by a device whose permissions are not known waits until the parent has told them."""
     for grant in (Grant("admin", ("auth.revoke",)), Grant("node", ())):
         device, victim = world.registered(), world.registered()
+        _forget(world)
         asked = device.revoke(victim.device_id)
         world.parent.answer(asked.request(world.parent, GetPerms), grant=grant)
 
 
-@case("TRUST-7/refused", needs=(*_NEEDS, "revoke", "parent"), depends_on=("TRUST-7",))
+@case("TRUST-7/refused", needs=(*_NEEDS, "revoke", "perms_invalidate", "parent"), depends_on=("TRUST-7",))
 def refuses_who_is_not_known(world: World) -> None:
     """Without a usable answer the request is refused, and nothing is forwarded."""
     device, victim = world.registered(), world.registered()
+    _forget(world)
     asked = device.say(Revoke(victim.device_id))
     world.parent.answer(asked.request(world.parent, GetPerms), Reason.UNKNOWN_NODE)
