@@ -132,3 +132,16 @@ def test_the_question_is_pending_like_any_other_and_asks_for_nobody() -> None:
     )
     done = hub.fires(msg_id)
     assert sent(done) == [] and not hub.state.registry["d"].confirmed
+
+
+def test_an_answer_that_is_lost_on_the_own_link_of_a_device_shuts_it_out_until_a_revoke() -> None:
+    """The direct hub is the authority, and has the credential; the device has not, and no message says so."""
+    hub = root(reregister=STRICT)
+    hub.up(1)
+    hub.receive(1, Register("d"))
+    hub.down(1)
+    hub.up(2)
+    done = hub.receive(2, Register("d"))
+    assert "REG-11" in done.rules and hub.unchanged
+    hub.happens(OperatorRevoke(Revoke("d")))
+    assert "REG-9" in hub.receive(2, Register("d")).rules

@@ -146,9 +146,23 @@ def test_who_sends_more_than_it_may_is_not_listened_to_for_a_while() -> None:
             await until(lambda: hub.observer.counters["rests", ""])
             async with peer(hub.address) as other:
                 await admitted(other, "other")
-            assert not received.done()
             assert len(await received) == 12
             assert not hub.observer.counters["unsent", "crowded"]
+
+    run(story())
+
+
+def test_small_frames_count_by_their_receivers_and_not_by_their_bytes() -> None:
+    """A broadcast of one byte costs the hub a write per receiver: 40 of them use up what 400,000 bytes may."""
+
+    async def story() -> None:
+        async with AsyncExitStack() as stack:
+            hub = await stack.enter_async_context(running(config(limits={"opaque_bytes_per_second": 100_000})))
+            devices = [await stack.enter_async_context(peer(hub.address)) for _ in range(10)]
+            nodes = [await admitted(device, f"d{number}") for number, device in enumerate(devices)]
+            await devices[0].send(written(Frame(b"x", Major.MSG, source=nodes[0], sub_proto=9)) * 40)
+            assert len(await devices[1].frames(40)) == 40
+            assert hub.observer.counters["rests", ""] == 1
 
     run(story())
 

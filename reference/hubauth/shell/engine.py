@@ -80,6 +80,7 @@ class Engine:
         """Bytes of the batch that is gathering."""
         self.bytes_put = 0
         """Bytes of all batches."""
+        self.frames_put = 0
         self._written: tuple[Frame, Version, bytes] | None = None
         """The last frame and its bytes: a broadcast is written once."""
         self.records = 0
@@ -228,6 +229,7 @@ class Engine:
             return
         self._put += len(data)
         self.bytes_put += len(data)
+        self.frames_put += 1
         if self._recorder is not None:
             self._recorder.sent(output.link, data, version)
         if port is None:

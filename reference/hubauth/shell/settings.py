@@ -98,8 +98,9 @@ class LimitsTable(Table, frozen=True):
     """What all connections without a session may hold together of frames that are not handled yet."""
     device_bytes: Positive = 256 * 1024 * 1024
     """Likewise for all devices with a session."""
-    opaque_bytes_per_second: Count = 4 * 1024 * 1024
-    """What one device may send in other sub-protocols, counted once for every receiver; 0: as much as it likes."""
+    opaque_bytes_per_second: Count = 1024 * 1024
+    """What one device may send in other sub-protocols, counted once for every receiver and as 1 KiB at least, four
+    seconds' worth at once; 0: as much as it likes."""
     pending: Positive = 256
     """Requests of one device or unknown peer that may wait for other hubs. All that register or authenticate have no
     more than that together for the same hub; beyond, one each."""

@@ -178,6 +178,11 @@ def _wrong_code(frame: Frame, answer: Answer) -> Frame:
     return evolve(frame, body=evolve(answer, reason=Reason.UNREACHABLE)) if wrong else frame
 
 
+def _surely_not(frame: Frame, answer: Answer) -> Frame:
+    hides = answer.action is Action.AUTHENTICATE and answer.reason is Reason.UNREACHABLE
+    return evolve(frame, body=evolve(answer, reason=Reason.NOT_ADMITTED)) if hides else frame
+
+
 def _out_of_order() -> Decide:
     def decide(policy: Policy, state: State, happened: Input) -> Step:
         done = step(policy, state, happened)
@@ -460,6 +465,7 @@ BROKEN: dict[str, Broken] = {
     "broadcasts to strangers": Broken("FRAME-6", rewriting(_to_everybody)),
     "counts no hops": Broken("FRAME-8", rewriting(_without_counting)),
     "forgets homes": Broken("REG-15", _without_homes),
+    "takes what it could not ask for a no": Broken("AUTH-10", answering(_surely_not), role="middle"),
     "searches one child hub only": Broken("AUTH-21", _one_leg, role="middle"),
     "asks for no confirmation": Broken("REG-16", rewriting(_asks_nobody), profile={"reregister": "after_revoke"}),
     "takes an announcement for a confirmation": Broken(

@@ -136,6 +136,17 @@ def the_next_hop_is_down(world: World) -> None:
     world.connect("device", behind.device_id).say(Authenticate(behind.device_id, behind.credential))
 
 
+@case("AUTH-10/above", needs=(*_SEARCH, "parent"), depends_on=("AUTH-20",))
+def nobody_above_makes_up_for_it(world: World) -> None:
+    """The parent does not know a device that was last seen behind a child hub that is away: 4002, and not 4001."""
+    hub = world.child_hub()
+    behind = hub.adopt()
+    hub.hang_up()
+    device = world.connect("device", behind.device_id)
+    asked = device.say(Authenticate(behind.device_id, behind.credential))
+    world.parent.answer(asked.request(world.parent, AssistAuthenticate), Reason.NOT_ADMITTED)
+
+
 @case(
     "AUTH-9/back",
     needs=(*_SEARCH, "root"),
