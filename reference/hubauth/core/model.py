@@ -111,6 +111,10 @@ class Purpose(Enum):
     """A hub that was told of a registration is asked whether it has the credential."""
     FENCE = "fence"
     """What went before on this link is acknowledged by the answer."""
+    SENT = "sent"
+    """A revoke that was sent to a plain neighbour: it may come back as an echo, and may be confirmed."""
+    PACE = "pace"
+    """More was kept for a plain neighbour than is sent at once."""
 
 
 @frozen
@@ -135,7 +139,7 @@ class Pending:
     credential: str = ""
     held: Frame | None = None
     number: int = 0
-    """FENCE: the last revoke before it."""
+    """FENCE: the last revoke before it. SENT: 1 once it is confirmed."""
     epoch: int = 0
     """``State.perms_epoch`` when this was asked: a later one means the answer's permissions are stale."""
     stale: bool = False
@@ -146,6 +150,8 @@ class Pending:
     """A search of which a hub could not be asked: found nowhere is not the same as not admitted then."""
     ext: Ext | None = None
     """What whoever registers or authenticates here said of the extension."""
+    originator: int = 0
+    """SENT: who revokes."""
 
 
 @frozen
@@ -162,6 +168,8 @@ class Neighbour:
     """The last number of the batch that it has not acknowledged; 0: there is none."""
     journal: str = ""
     """Its journal when a link to it was last extended: whose numbers these are; "": none ever was."""
+    plain: bool = False
+    """When it was last here, its link was not extended."""
 
 
 @frozen
@@ -344,7 +352,7 @@ def asked_for(pending: Pending) -> Action:
 
 def asked_keys(tables: Links, pending: Pending) -> tuple[tuple[Link, str | int | Action], ...]:
     """Under what a request put to a plain neighbour is found without its MsgID."""
-    if pending.asked is None or not is_plain(tables, pending.asked):
+    if pending.asked is None or pending.purpose is Purpose.PACE or not is_plain(tables, pending.asked):
         return ()
     action = asked_for(pending)
     about = pending.node_id if action is Action.GET_PERMS else pending.device_id
