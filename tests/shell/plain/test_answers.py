@@ -19,15 +19,13 @@ from tests.shell.plain.harness import (
     OurHub,
     configuration,
     connect,
-    pack,
-    plain,
-    unpack,
     word,
 )
+from tests.shell.plain.hub import pack, plain, unpack
 
 
 class Parent:
-    """A parent that lets our hub join, and answers nothing else unless the test does. It leaves every MsgID at 0."""
+    """A parent that lets our hub join, and answers nothing else unless the test does; then it leaves MsgID at 0."""
 
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
@@ -41,17 +39,17 @@ class Parent:
             while (frame := unpack(data)) is not None:
                 fields = frame.body if self._dialect == "flat" else frame.body["data"]
                 if fields.get("device_id") == "ours":
-                    self.answer(frame.body["action"], 1, device_id="ours", node_id=50, credential="o" * 43)
+                    self.answer(frame.body["action"], 1, frame.msg_id, **success("ours", 50))
                 elif frame.body["action"].startswith("assist_") and frame.body["action"] != "assist_offline":
                     self._asked.put_nowait({"action": frame.body["action"], **fields})
 
-    def answer(self, action: str, code: int, **fields: Any) -> None:
+    def answer(self, action: str, code: int, msg_id: int = 0, **fields: Any) -> None:
         """Send an answer; in flat only what that dialect has."""
         told = {"code": code, "msg": "as the test says", **fields}
         if self._dialect == "flat":
             told.pop("credential", None)
         body = told if self._dialect == "flat" else {"action": f"{action}_resp", "data": told}
-        self._writer.write(pack(plain.Frame(body, 1, 0, 0, 0 if code == 1 else 1)))
+        self._writer.write(pack(plain.Frame(body, 1, 0, msg_id, 0 if code == 1 else 1)))
 
     async def asked(self, device_id: str) -> dict[str, Any]:
         """The next request, which must be about this device."""
