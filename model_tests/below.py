@@ -38,6 +38,8 @@ class NaiveHub:
 
     policy: Policy
     present: bool = False
+    heeds: bool = False
+    """Whether the parent speaks the extension, and so can be told where devices are."""
     links: dict[int, str | None] = Factory(dict)
     entries: dict[str, str] = Factory(dict)
     """device -> credential"""
@@ -69,6 +71,10 @@ class NaiveHub:
     def tell_parent(self, action: Action) -> None:
         if self.present:
             self.asked.append((PARENT, action))
+
+    def announce(self) -> None:
+        if self.present and self.heeds:
+            self.asked.append((PARENT, Action.HUB_ONLINE))
 
     def tell_child(self, actions: list[Action]) -> None:
         self.asked += [(CHILD, action) for action in actions]
@@ -109,8 +115,8 @@ class NaiveHub:
             self.asked.append((link, Action.OFFLINE))
 
     def dismiss(self, device: str) -> None:
-        if CHILD in self.links:
-            self.asked.append((CHILD, Action.ASSIST_OFFLINE))
+        if CHILD in self.links and self.debts.speaks:
+            self.asked.append((CHILD, Action.HUB_DISMISS))
             self.dismissed.add(device)
 
     def enter(self, link: int, device: str) -> None:
@@ -124,7 +130,7 @@ class NaiveHub:
             self.dismiss(device)
         self.links[link] = device
         self.places[device] = ("here", True)
-        self.tell_parent(Action.ASSIST_AUTHENTICATE)
+        self.announce()
 
     def fail(self, asked: int) -> None:
         """A neighbour is gone: whoever waits for it is told."""
@@ -165,7 +171,7 @@ class NaiveHub:
             if whom == CHILD:
                 first = self.debts.hears_of(device)
                 self.tell_child(first)
-                number += bool(first)  # a fence has a MsgID, too
+                number += len(first)  # each has a MsgID, too
             self.asked.append((whom, Action.ASSIST_QUERY_CREDENTIAL if query else Action.ASSIST_AUTHENTICATE))
             self.questions[number] = Question(whom, link, Action.AUTHENTICATE, device, credential)
 
@@ -210,13 +216,13 @@ class NaiveHub:
 
     def announced(self, device: str) -> None:
         """By the child."""
-        if device in self.dismissed:
+        if device in self.dismissed or not self.debts.speaks:
             return
         own = self.link_of(device)
         if own is not None:
             self.displace(own)
         self.places[device] = ("child", True)
-        self.tell_parent(Action.ASSIST_AUTHENTICATE)
+        self.announce()
 
     def reported_gone(self, device: str, action: Action) -> None:
         """By the child."""
@@ -230,9 +236,11 @@ class NaiveHub:
 
     def ordered_off(self, device: str) -> None:
         """By the parent: the device is elsewhere."""
+        if not self.heeds:
+            return
         place, online = self.places.get(device, ("", False))
         if not online:
-            self.answer(PARENT, Action.ASSIST_OFFLINE, Reason.NOT_INDEXED)
+            self.answer(PARENT, Action.HUB_DISMISS, Reason.NOT_INDEXED)
             return
         if place == "child":
             self.dismiss(device)
@@ -241,13 +249,14 @@ class NaiveHub:
             own = self.link_of(device)
             assert own is not None
             self.displace(own)
-        self.answer(PARENT, Action.ASSIST_OFFLINE, Reason.OK)
+        self.answer(PARENT, Action.HUB_DISMISS, Reason.OK)
 
     def revoked(self, device: str, credential: str, number: int) -> None:
         """By the parent."""
-        if number <= self.handled:
+        if number <= self.handled and self.heeds:
             return
-        self.handled = number
+        if self.heeds:
+            self.handled = number
         self.tell_child(self.debts.revoked(device, credential))
         for key, question in sorted(self.questions.items()):
             authenticates = question.action is Action.AUTHENTICATE and question.device == device
@@ -279,7 +288,7 @@ class NaiveHub:
                 self.questions[key] = Question(asked.asked, asked.link, asked.action, node_id=asked.node_id, stale=True)
 
     def parent_gone(self) -> None:
-        self.present = False
+        self.present = self.heeds = False
         self.fail(PARENT)
 
     def child_gone(self) -> None:

@@ -9,12 +9,15 @@ from hubauth.core.inputs import LinkDown, LinkUp, TimerFired
 from hubauth.core.messages import (
     Action,
     Answer,
-    AssistAuthenticate,
     AssistOffline,
     Authenticate,
     Body,
+    Ext,
     GetPerms,
     Grant,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     Offline,
     PermsInvalidate,
     Reason,
@@ -27,7 +30,7 @@ from hubauth.core.policy import Assist, Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
 from model_tests.below import CHILD, NODES, PARENT, NaiveHub
 from model_tests.exercised import Tally
-from model_tests.hub import OneHub
+from model_tests.hub import OWN_JOURNAL, OneHub
 
 TALLY = Tally()
 OWN, CHILD_NODE = 5, 20
@@ -38,6 +41,8 @@ READER = Grant("reader", ("p.read",))
 links = st.sampled_from(LINKS)
 devices = st.sampled_from(sorted(NODES))
 indexes = st.integers(0, 5)
+journals = st.sampled_from(("one", "one", "one", "", "another"))
+"""Who is at the other end; "" does not speak the extension."""
 numbers = st.integers(1, 6)
 policies = st.builds(
     Policy,
@@ -73,15 +78,17 @@ class BelowMachine(RuleBasedStateMachine):
         super().__init__()
         TALLY.examples += 1
         self.msg_id = 100
+        self.parents = self.children = ""
+        """The journals under which parent and child were last known."""
 
     @initialize(policy=policies, joined=st.sampled_from((True, True, True, False)), child=st.booleans())
     def start(self, policy: Policy, joined: bool, child: bool) -> None:
         self.hub = OneHub(policy, TALLY)
         self.naive = NaiveHub(policy)
         if joined:
-            self.parent_answers_the_join(Reason.OK)
+            self.parent_answers_the_join(Reason.OK, "one")
         if child:
-            self.child_up()
+            self.child_up("one")
 
     # Comparing
 
@@ -147,23 +154,28 @@ class BelowMachine(RuleBasedStateMachine):
 
     # The parent comes and goes
 
-    @rule(reason=st.sampled_from((Reason.OK, Reason.OK, Reason.OK, Reason.NOT_ADMITTED, Reason.UNREACHABLE)))
-    def parent_answers_the_join(self, reason: Reason) -> None:
+    @rule(
+        reason=st.sampled_from((Reason.OK, Reason.OK, Reason.OK, Reason.NOT_ADMITTED, Reason.UNREACHABLE)),
+        journal=journals,
+    )
+    def parent_answers_the_join(self, reason: Reason, journal: str) -> None:
         if PARENT not in self.hub.state.links:
             self.hub.happens(LinkUp(PARENT))
         if not self.own_requests():
             return
-        done = self.receive(
-            PARENT, Answer(Action.AUTHENTICATE, reason, "self", OWN, OWN_KEY), msg_id=self.own_requests()[0]
-        )
+        ext = Ext(journal, OWN_JOURNAL, 0) if journal else None
+        answer = Answer(Action.AUTHENTICATE, reason, "self", OWN, OWN_KEY, ext=ext)
+        done = self.receive(PARENT, answer, msg_id=self.own_requests()[0])
         if reason is Reason.OK:
-            self.naive.present = True
+            self.naive.present, self.naive.heeds = True, bool(journal)
+            if journal and journal != self.parents:
+                self.naive.handled, self.parents = 0, journal
             self.naive.cache = set()
             for device, (_, online) in self.naive.places.items():
                 if online and device in NODES:
-                    self.naive.tell_parent(Action.ASSIST_AUTHENTICATE)
+                    self.naive.announce()
             if CHILD in self.naive.links:
-                self.naive.tell_parent(Action.ASSIST_AUTHENTICATE)
+                self.naive.announce()
                 if self.hub.policy.has_perms:
                     self.naive.asked.append((CHILD, Action.PERMS_INVALIDATE))
         elif reason is Reason.UNREACHABLE:
@@ -310,7 +322,7 @@ class BelowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.naive.present)
     @rule(device=devices)
     def order_off(self, device: str) -> None:
-        done = self.receive(PARENT, AssistOffline(device, NODES[device]))
+        done = self.receive(PARENT, HubDismiss(device, NODES[device]))
         self.naive.ordered_off(device)
         self.compare(done)
 
@@ -321,7 +333,7 @@ class BelowMachine(RuleBasedStateMachine):
         number += self.naive.handled - 2
         if number <= 0:
             return
-        done = self.receive(PARENT, Revoke(device, 0, credential), msg_id=number)
+        done = self.receive(PARENT, Revoke(device, 0, credential, number))
         self.naive.revoked(device, credential, number)
         self.compare(done)
 
@@ -337,15 +349,26 @@ class BelowMachine(RuleBasedStateMachine):
     # The child hub
 
     @precondition(lambda self: CHILD not in self.naive.links)
-    @rule()
-    def child_up(self) -> None:
+    @rule(journal=journals)
+    def child_up(self, journal: str) -> None:
         self.ensure_up(CHILD)
-        done = self.receive(CHILD, Authenticate("hub-a", CHILD_KEY), source=0)
+        done = self.receive(CHILD, Authenticate("hub-a", CHILD_KEY, Ext(journal) if journal else None), source=0)
         self.naive.links[CHILD] = "hub-a"
-        self.naive.tell_parent(Action.ASSIST_AUTHENTICATE)
+        self.naive.announce()
         self.naive.answer(CHILD, Action.AUTHENTICATE, Reason.OK)
-        self.naive.tell_child(self.naive.debts.arrives())
+        anew = journal not in ("", self.children)
+        self.children = journal or self.children
+        self.naive.tell_child(self.naive.debts.arrives(speaks=bool(journal), anew=anew))
         self.compare(done)
+
+    @rule(link=st.sampled_from((PARENT, CHILD)))
+    def fence(self, link: int) -> None:
+        """Another hub wants to know whether it was heard."""
+        if link in self.hub.state.links and (link == PARENT or self.is_up(link)):
+            done = self.receive(link, HubFence())
+            if self.naive.heeds if link == PARENT else self.naive.debts.speaks:
+                self.naive.answer(link, Action.HUB_FENCE, Reason.OK)
+            self.compare(done)
 
     def child_down(self) -> None:
         self.naive.begin()
@@ -357,16 +380,16 @@ class BelowMachine(RuleBasedStateMachine):
     @precondition(lambda self: CHILD in self.naive.links)
     @rule(device=devices)
     def announce(self, device: str) -> None:
-        done = self.receive(CHILD, AssistAuthenticate(device, "", NODES[device]))
+        done = self.receive(CHILD, HubOnline(device, NODES[device]))
         self.naive.announced(device)
         self.compare(done)
 
     @precondition(lambda self: CHILD in self.naive.links)
     @rule(device=devices, plainly=st.booleans(), named=st.booleans())
     def report_gone(self, device: str, plainly: bool, named: bool) -> None:
-        """As ``assist_offline``, or as ``offline``, which may leave the node out."""
+        """As ``assist_offline``, or as ``offline``; either may leave the node out."""
         kind = Offline if plainly else AssistOffline
-        done = self.receive(CHILD, kind(device, 0 if plainly and not named else NODES[device], "gone"))
+        done = self.receive(CHILD, kind(device, NODES[device] if named else 0, "gone"))
         self.naive.reported_gone(device, kind.action)
         self.compare(done)
 
@@ -376,9 +399,9 @@ class BelowMachine(RuleBasedStateMachine):
         """The child answers the oldest order or fence."""
         number = self.orders()[0]
         order = self.hub.state.pending[number]
-        done = self.receive(CHILD, Answer(Action.ASSIST_OFFLINE, reason, order.device_id), msg_id=number)
+        done = self.receive(CHILD, Answer(order.action, reason, order.device_id), msg_id=number)
         self.naive.dismissed.discard(order.device_id)
-        if order.purpose is Purpose.FENCE and reason is Reason.NOT_INDEXED:
+        if order.purpose is Purpose.FENCE and reason is Reason.OK:
             self.naive.tell_child(self.naive.debts.answers_fence())
         elif order.purpose is Purpose.FENCE:
             self.naive.debts.refuses_fence()

@@ -16,8 +16,10 @@ class Debts:
 
     at_once: int
     here: bool = False
+    speaks: bool = False
+    """Whether it speaks the extension now, and so can acknowledge."""
     known: bool = False
-    """Whether it was ever here: nothing is owed to a stranger."""
+    """Whether it ever did: nothing is owed to anybody else."""
     number: int = 0
     before: dict[int, Told] = Factory(dict)
     """Sent over an earlier link, and not again yet."""
@@ -26,10 +28,19 @@ class Debts:
     fences: list[int] = Factory(list)
     last_of_batch: int = 0
 
-    def arrives(self) -> list[Action]:
+    def arrives(self, *, speaks: bool, anew: bool) -> list[Action]:
+        """``anew``: under another name than before, so that numbers are worth nothing."""
         self.before, self.flying = {**self.flying, **self.before}, {}
         self.fences, self.last_of_batch = [], 0
-        self.here = self.known = True
+        self.here, self.speaks = True, speaks
+        if not speaks:
+            once = [told for told in self.before.values() if told[1]] + self.queue
+            self.before, self.queue = {}, []
+            return [Action.REVOKE] * len(once)
+        self.known = True
+        if anew:
+            self.queue = [self.before[number] for number in sorted(self.before)] + self.queue
+            self.before, self.number = {}, 0
         return self._batch()
 
     def leaves(self) -> None:
@@ -37,6 +48,8 @@ class Debts:
 
     def revoked(self, device: str, credential: str) -> list[Action]:
         told = (device, credential)
+        if self.here and not self.speaks:
+            return [Action.REVOKE]
         if not self.known or told in self.queue:
             return []
         for sent in (self.before, self.flying):
@@ -80,4 +93,4 @@ class Debts:
         count = len(again) + len(fresh)
         if count:
             self.fences.append(self.number if fresh else again[-1])
-        return [Action.REVOKE] * count + [Action.ASSIST_OFFLINE] * bool(count)
+        return [Action.REVOKE] * count + [Action.HUB_FENCE] * bool(count)

@@ -20,6 +20,9 @@ TRUSTING = ("OneToOneBinding", "UniqueNodeIds")
 """What a hub cannot promise if it takes strangers for hubs."""
 
 
+OWN_JOURNAL = "journal of this hub"
+
+
 def fresh(number: int) -> str:
     """The credential that comes with the n-th input."""
     return f"c{number:042d}"
@@ -30,7 +33,7 @@ class OneHub:
 
     def __init__(self, policy: Policy, tally: Tally) -> None:
         self.policy = policy
-        self.state = initial_state(policy)
+        self.state = initial_state(policy, OWN_JOURNAL)
         self.tally = tally
         self.rules: set[str] = set()
         self.digest = digest_of(self.state)

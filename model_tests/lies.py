@@ -19,7 +19,9 @@ from hubauth.core.inputs import (
     TimerFired,
 )
 from hubauth.core.messages import (
+    MAX_HANDLED,
     NO_GRANT,
+    NOT_A_HUB,
     Action,
     Answer,
     AssistAuthenticate,
@@ -28,8 +30,12 @@ from hubauth.core.messages import (
     AssistRegister,
     Authenticate,
     Body,
+    Ext,
     GetPerms,
     Grant,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     ListRoles,
     Major,
     Malformed,
@@ -42,7 +48,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Purpose
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister, Trust
 from model_tests.exercised import Tally
-from model_tests.hub import OneHub
+from model_tests.hub import OWN_JOURNAL, OneHub
 from model_tests.trees import Pick, rebound
 
 HUB_A, HUB_B, ADMIN, OWN, AUTHORITY = 20, 21, 22, 5, 40
@@ -61,6 +67,15 @@ BINDINGS = (
     Provisioned("hub-b", HUB_B, "B" * 43, "hub"),
     Provisioned("admin", ADMIN, "C" * 43, "admin"),
 )
+EXTS = (
+    *(Ext("journal of a liar", OWN_JOURNAL, handled) for handled in (0, 0, 3)),
+    Ext("another journal", OWN_JOURNAL, MAX_HANDLED),
+    Ext("another journal", "somebody else's", 3),
+    Ext(OWN_JOURNAL, OWN_JOURNAL),
+    NOT_A_HUB,
+    None,
+)
+"""What may be said of the extension, mostly so that it is taken up."""
 KEYS = {binding.device_id: binding.credential for binding in BINDINGS}
 
 Event = Callable[["Liars", Pick], None]
@@ -109,6 +124,7 @@ def draw_policy(pick: Pick) -> Policy:
         pending_limit=pick((256, 1, 2)),
         announce_batch=pick((1, 2, 256)),
         revoke_batch=pick((1, 2, 256)),
+        extension=pick((*(True,) * 7, False)),
     )
 
 
@@ -199,6 +215,7 @@ class Liars:
                 {"node_id": 99},
                 {"dialect": Dialect.LOGIN},
                 {"close_superseded": not policy.close_superseded},
+                {"extension": not policy.extension},
             )
         )
         if changes.get("node_id") and self.hub.state.node_id == 0:
@@ -212,7 +229,8 @@ class Liars:
         """A device or hub presents itself, mostly with what it was given."""
         link, name = pick(LINKS), pick(NAMES)
         keys = [KEYS.get(name, ""), *self.given[-3:], "w" * 43]
-        bodies: tuple[Body, ...] = (Register(name), Authenticate(name, "" if self.flat else pick(keys)))
+        ext = pick((None, *EXTS))
+        bodies: tuple[Body, ...] = (Register(name, ext), Authenticate(name, "" if self.flat else pick(keys), ext))
         self.receive(link, pick(bodies), pick)
         self.given = sorted({entry.credential for entry in self.hub.state.whitelist.values()} - {""})
 
@@ -224,7 +242,8 @@ class Liars:
         for msg_id, asked in sorted(self.hub.state.pending.items()):
             if asked.purpose in (Purpose.SELF_REGISTER, Purpose.SELF_AUTHENTICATE):
                 action = None if self.flat else asked.action
-                answer = Answer(action, Reason.OK, "self", self.hub.state.node_id or 50, "" if self.flat else "S" * 43)
+                own, ext = self.hub.state.node_id or 50, pick(EXTS)
+                answer = Answer(action, Reason.OK, "self", own, "" if self.flat else "S" * 43, ext=ext)
                 self.receive(PARENT, answer, pick, msg_id=msg_id, source=1)
 
     @event
@@ -234,7 +253,7 @@ class Liars:
 
     def arrive(self, link: int, name: str, pick: Pick) -> None:
         self.hub.happens(LinkUp(link))
-        self.receive(link, Authenticate(name, "" if self.flat else KEYS[name]), pick)
+        self.receive(link, Authenticate(name, "" if self.flat else KEYS[name], pick(EXTS)), pick)
 
     @event
     def speak(self, pick: Pick) -> None:
@@ -249,8 +268,12 @@ class Liars:
             b"opaque",
         )
         more: tuple[Body, ...] = (
-            AssistAuthenticate(name, "", node_id),
-            AssistAuthenticate(name, "", node_id),
+            AssistAuthenticate(name),
+            HubOnline(name, node_id),
+            HubOnline(name, node_id),
+            HubDismiss(name, node_id),
+            HubFence(),
+            Malformed(pick((Action.HUB_ONLINE, Action.HUB_DISMISS, Action.HUB_FENCE)), "bad"),
             AssistQueryCredential(name),
             AssistOffline(name, node_id),
             AssistOffline(name, node_id),
@@ -289,7 +312,7 @@ class Liars:
         name = pick((asked.device_id, asked.device_id, asked.device_id, *NAMES))
         node_id = pick((asked.node_id or 10, *NODES))
         key = "" if self.flat else pick((asked.credential or "v" * 43, ""))
-        body = Answer(None if self.flat else action, reason, name, node_id, key, pick(GRANTS))
+        body = Answer(None if self.flat else action, reason, name, node_id, key, pick(GRANTS), ext=pick(EXTS))
         link = pick((asked.asked, asked.asked, *LINKS)) if asked.asked is not None else PARENT
         major = Major.OK_RESP if reason is Reason.OK else Major.ERR_RESP
         for _ in range(pick((1, 1, 2))):
@@ -298,7 +321,8 @@ class Liars:
     # Pieces
 
     def _revoke(self, pick: Pick) -> Revoke:
-        return Revoke(pick(NAMES), pick((0, 0, *NODES)), pick(("", "", "w" * 43, *self.given[-2:])))
+        keys = ("", "", "w" * 43, *self.given[-2:])
+        return Revoke(pick(NAMES), pick((0, 0, *NODES)), pick(keys), pick((0, 1, 2, 3, 2**32 - 1)))
 
     def _invalidation(self, pick: Pick) -> PermsInvalidate:
         return PermsInvalidate(pick(((), (10,), (11, HUB_A))), refresh=pick((True, False)))

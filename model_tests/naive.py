@@ -57,6 +57,8 @@ class NaiveRoot:
     def refused_at_the_door(self, link: int, action: Action, source: int) -> list[Said] | None:
         """What everything but register and authenticate meets first; None: it may go on."""
         device = self.links[link]
+        if action.value.startswith("hub_"):
+            return SILENCE
         if device is None:
             return [(link, action, Reason.NOT_INDEXED if action is Action.OFFLINE else Reason.FORBIDDEN, 0)]
         if source not in (0, self.node_on(link)):

@@ -17,6 +17,9 @@ from hubauth.core.messages import (
     Body,
     Frame,
     GetPerms,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     ListRoles,
     Malformed,
     Offline,
@@ -245,11 +248,12 @@ class RootMachine(RuleBasedStateMachine):
 
     # Hostile
 
-    @rule(link=links, device=devices, which=st.integers(0, 5), source=sources)
+    @rule(link=links, device=devices, which=st.integers(0, 7), source=sources)
     def pretend_to_be_a_hub(self, link: int, device: str, which: int, source: object) -> None:
         bodies: tuple[Any, ...] = (AssistRegister(device), AssistAuthenticate(device, "x" * 43))
         if self.has_presence():
             bodies += (AssistAuthenticate(device), AssistQueryCredential(device), AssistOffline(device))
+            bodies += (HubOnline(device, 2), HubDismiss(device, 2), HubFence())
         if self.is_up(link):
             body = bodies[which % len(bodies)]
             expected = self.naive.refused_at_the_door(link, body.action, self.claimed(link, source))

@@ -13,12 +13,12 @@ from hubauth.core.messages import (
     CODES,
     Action,
     Answer,
-    AssistAuthenticate,
     AssistOffline,
     AssistRegister,
     Authenticate,
     GetPerms,
     Grant,
+    HubOnline,
     ListRoles,
     PermsInvalidate,
     Reason,
@@ -64,7 +64,7 @@ def test_what_a_link_asked_as_a_hub_is_forgotten_when_it_is_none_any_more() -> N
 
 def test_an_announcement_that_names_no_node_of_a_device_nobody_knows_is_dropped() -> None:
     hub = with_hubs(mid())
-    assert dropped("BIND-10", 1, hub.receive(1, AssistAuthenticate("stranger")))
+    assert dropped("BIND-10", 1, hub.receive(1, HubOnline("stranger", 0)))
     assert hub.unchanged
 
 

@@ -114,6 +114,7 @@ def draw_options(pick: Pick, dialect: Dialect) -> dict[str, Any]:
         "pending_limit": pick((256, 256, 2)),
         "announce_batch": pick((256, 1)),
         "revoke_batch": pick((256, 1, 1, 2)),
+        "extension": pick((*(True,) * 7, False)),
     }
 
 

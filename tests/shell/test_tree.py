@@ -1,8 +1,9 @@
 """A tree of real hubs on loopback, in all three dialects."""
 
 import pytest
+from attrs import evolve
 
-from hubauth.core.inputs import OperatorRevoke
+from hubauth.core.inputs import OperatorRevoke, PolicyChanged
 from hubauth.core.messages import ListRoles, PermsInvalidate, Reason, Revoke
 from hubauth.core.policy import Dialect
 from hubauth.shell.client import DeviceClient, Options
@@ -157,7 +158,11 @@ def test_a_hub_that_knows_nothing_registers_at_its_parent_once() -> None:
             running(config()) as root,
             running(child_config(0, root.address, hub={"node_id": 0, "credential": ""})) as child,
         ):
-            await until(lambda: child.engine.state.parent_present)
-            assert child.engine.state.node_id == 10 and len(child.engine.state.credential) == 43
+            await until(lambda: child.engine.state.node_id == 10)
+            assert len(child.engine.state.credential) == 43 and not child.engine.state.parent_present
+            # To its parent it is a device, until the operator there says that node 10 is a hub.
+            root.engine.change_policy(PolicyChanged(evolve(root.engine.policy, node_roles={10: "hub"})))
+            await until(lambda: child.engine.state.parent_extended)
+            assert child.engine.state.node_id == 10
 
     run(story())
