@@ -32,7 +32,7 @@ def test_an_entry_is_one_compact_json_array() -> None:
     assert encode_entry("registry", "d", Registration(2)) == b'["registry","d",[2,false,true]]'
     assert encode_entry("links", 3, False) == b'["links",3,false]'
     assert encode_entry("hub", "announcing", (1, 2)) == b'["hub","announcing",[1,2]]'
-    assert encode_entry("neighbours", 0, Neighbour(3, 2, 1, 0, "j")) == b'["neighbours",0,[3,2,1,0,"j"]]'
+    assert encode_entry("neighbours", 0, Neighbour(3, 2, 1, 0, "j")) == b'["neighbours",0,[3,2,1,0,"j",false]]'
     assert encode_entry("owed", (7, Revoke("a", 0, "c")), Owed(3, 9)) == b'["owed",[7,["revoke","a",0,"c",0]],[3,9]]'
 
 

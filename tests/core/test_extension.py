@@ -15,18 +15,16 @@ from hubauth.core.messages import (
     AssistOffline,
     Authenticate,
     Ext,
-    Frame,
     HubDismiss,
     HubFence,
     HubOnline,
-    Major,
     Malformed,
     Reason,
     Register,
     Revoke,
 )
 from hubauth.core.model import FIRST_PLACE, Neighbour, Session
-from hubauth.core.outputs import Close, NoteKind, Send
+from hubauth.core.outputs import Close, NoteKind
 from hubauth.core.policy import Dialect
 from hubauth.core.recovery import after_restart
 from hubauth.core.transition import Step
@@ -44,7 +42,6 @@ from tests.core.harness import (
     listing,
     mid,
     notes,
-    question,
     reply,
     root,
     sent,
@@ -103,7 +100,7 @@ def test_without_a_journal_of_its_own_a_child_is_plain(ext: Ext | None) -> None:
     hub = root()
     assert told(joins(hub, ext)) is None
     assert hub.session(1) == Session("hub-a", HUB_A, True)
-    assert hub.state.neighbours[HUB_A] == Neighbour()
+    assert hub.state.neighbours[HUB_A] == Neighbour(plain=True)
 
 
 def test_a_hub_that_does_not_speak_it_answers_and_believes_nothing() -> None:
@@ -362,61 +359,6 @@ def test_a_plain_child_is_not_told_that_a_device_has_moved() -> None:
     hub.provisioned(7, "hub-b")
     hub.found_below("d", 30, 7)
     assert hub.state.directory[30].via == HUB_B and not hub.state.index.dismissed
-
-
-def test_a_revoke_goes_to_a_plain_neighbour_once_and_is_not_owed() -> None:
-    hub = plain()
-    own = hub.next_id
-    done = hub.happens(OperatorRevoke(Revoke("d")))
-    assert sent(done) == [
-        Send(PARENT, Frame(Revoke("d"), Major.CMD, own, 5, 0)),
-        Send(1, Frame(Revoke("d"), Major.CMD, own + 1, 5, 0)),
-        Send(2, Frame(Revoke("d", seq=1), Major.CMD, own + 2, 5, 0)),
-        question(2, HubFence(), hub, own + 3, target=HUB_B),
-    ]
-    assert not hub.owed(0) and not hub.owed(HUB_A) and "EXT-13" in done.rules
-    hub.down(1)
-    done = hub.happens(OperatorRevoke(Revoke("e")))
-    assert [(note.rule, str(HUB_A) in note.detail) for note in notes(done)] == [("EXT-13", True)]
-    assert not hub.owed(HUB_A)
-    assert bodies(joins(hub, None, 4), 4)[1:] == []
-
-
-def test_every_revoke_from_a_plain_link_is_acted_on_and_passed_on() -> None:
-    hub = plain()
-    for link, source in ((1, HUB_A), (PARENT, 1)):
-        for msg_id in (500, 3, 3):
-            done = hub.receive(link, Revoke("d", seq=2), msg_id=msg_id, source=source)
-            assert "REV-2" in done.rules and "EXT-10" in done.rules  # towards hub B
-    assert hub.state.neighbours[HUB_A].handled == 0 and 0 in hub.state.neighbours
-    assert hub.state.neighbours[0].handled == 0 and hub.state.neighbours[HUB_B].sent == 6
-
-
-def test_a_child_that_returns_plain_is_told_once_what_cannot_kill_anything_newer() -> None:
-    hub = root(revoke_batch=2)
-    joins(hub, Ext(A))
-    for message in (Revoke("sent"), Revoke("named", 0, key("n")), Revoke("never sent")):
-        hub.happens(OperatorRevoke(message))
-    hub.down(1)
-    hub.happens(OperatorRevoke(Revoke("away")))
-    done = joins(hub, None, 2)
-    assert bodies(done, 2)[1:] == [Revoke("named", 0, key("n")), Revoke("never sent"), Revoke("away")]
-    assert not hub.owed(HUB_A) and not hub.state.pending
-    assert [(note.rule, note.detail[:9]) for note in notes(done)] == [("EXT-13", "1 revokes")]
-    # Its numbers are not forgotten for that.
-    hub.down(2)
-    joins(hub, Ext(A, OWN_JOURNAL, 2), 3)
-    assert hub.state.neighbours[HUB_A].sent == 2
-
-
-def test_a_parent_that_is_back_as_a_plain_one_hears_only_what_names_a_credential() -> None:
-    hub = mid()
-    hub.down(PARENT)
-    for message in (Revoke("a"), Revoke("b", 0, key("b"))):
-        hub.happens(OperatorRevoke(message))
-    done = present(hub, None)
-    assert bodies(done, PARENT) == [Revoke("b", 0, key("b"))]
-    assert [note.rule for note in notes(done)] == ["EXT-13"] and not hub.owed(0)
 
 
 def test_a_hub_that_does_not_speak_it_owes_nothing() -> None:

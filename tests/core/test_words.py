@@ -64,6 +64,8 @@ def test_purposes_and_kinds_of_notes() -> None:
         "revoke",
         "confirm",
         "fence",
+        "sent",
+        "pace",
     ]
     assert [kind.value for kind in NoteKind] == [
         "dropped",

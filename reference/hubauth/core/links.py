@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from hubauth.core import authority, extension, owed, perms, plain, presence
+from hubauth.core import authority, extension, once, owed, perms, plain, presence
 from hubauth.core.inputs import PARENT, Link, LinkUp, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
 from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Plain, Purpose, Registration, entry_of, is_authority
@@ -113,6 +113,12 @@ def on_timer(t: Transition, fired: TimerFired) -> None:
     if pending is None:
         return
     t.take_pending(fired.timer, fired=True)
+    if pending.purpose is Purpose.SENT:
+        once.run_out(t, pending)
+        return
+    if pending.purpose is Purpose.PACE:
+        owed.go_on_telling(t, pending)
+        return
     plain.not_in_time(t, pending)
     if pending.purpose in (Purpose.SELF_REGISTER, Purpose.SELF_AUTHENTICATE):
         _try_again(t)

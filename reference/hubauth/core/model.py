@@ -113,6 +113,10 @@ class Purpose(Enum):
     """A hub that was told of a registration is asked whether it has the credential."""
     FENCE = "fence"
     """What went before on this link is acknowledged by the answer."""
+    SENT = "sent"
+    """A revoke that was sent to a plain neighbour: it may come back as an echo, and may be confirmed."""
+    PACE = "pace"
+    """More was kept for a plain neighbour than is sent at once."""
 
 
 @frozen
@@ -137,7 +141,7 @@ class Pending:
     credential: str = ""
     held: Frame | None = None
     number: int = 0
-    """FENCE: the last revoke before it."""
+    """FENCE: the last revoke before it. SENT: 1 once it is confirmed."""
     epoch: int = 0
     """``State.perms_epoch`` when this was asked, ``State.invalidations`` where the node is not known before the answer:
     a later one means the answer's permissions are stale."""
@@ -151,6 +155,8 @@ class Pending:
     """What whoever registers or authenticates here said of the extension."""
     by_entry: bool = False
     """ADMIT: it is an entry of this hub that admits the device; without it there is no admission."""
+    originator: int = 0
+    """SENT: who revokes."""
 
 
 @frozen
@@ -167,6 +173,8 @@ class Neighbour:
     """The last number of the batch that it has not acknowledged; 0: there is none."""
     journal: str = ""
     """Its journal when a link to it was last extended: whose numbers these are; "": none ever was."""
+    plain: bool = False
+    """When it was last here, its link was not extended."""
 
 
 @frozen
@@ -354,7 +362,7 @@ def asked_for(pending: Pending) -> Action:
 
 def asked_keys(tables: Links, pending: Pending) -> tuple[tuple[Link, str | int | Action], ...]:
     """Under what a request put to a plain neighbour is found without its MsgID."""
-    if pending.asked is None or not is_plain(tables, pending.asked):
+    if pending.asked is None or pending.purpose is Purpose.PACE or not is_plain(tables, pending.asked):
         return ()
     action = asked_for(pending)
     about = pending.node_id if action is Action.GET_PERMS else pending.device_id

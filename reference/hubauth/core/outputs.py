@@ -69,4 +69,16 @@ class Tell:
     reason: Reason
 
 
-Output: TypeAlias = Send | Close | StartTimer | CancelTimer | Note | Tell
+@frozen
+class Unconfirmed:
+    """Tell this hub's own operator that a plain hub has not confirmed a revoke. Holds no credential."""
+
+    hub: int
+    """Its node id; 0 for a parent that has never been present."""
+    device_id: str
+    node_id: int
+    sent: bool
+    """It was sent, once; else it never will be."""
+
+
+Output: TypeAlias = Send | Close | StartTimer | CancelTimer | Note | Tell | Unconfirmed

@@ -1,6 +1,7 @@
 """What neighbouring hubs are owed: revokes that they have not acknowledged, and how these go out.
 
-Only a hub that speaks the extension can acknowledge: on a plain link a revoke is sent once, and nothing is owed.
+Only a hub that speaks the extension can acknowledge. To a plain one a revoke is sent once (once.py), and what is kept
+for one that is away is owed until it is sent.
 
 A hub may be away while any number of revokes is owed to it. They go out in batches: a fence ends each, and its
 answer brings the next. So no step costs more than a batch, and the link carries everything else meanwhile. Frames may
@@ -16,7 +17,7 @@ from itertools import chain, islice, takewhile
 
 from attrs import evolve
 
-from hubauth.core.extension import speaks
+from hubauth.core import once
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
 from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Purpose, is_extended
@@ -43,13 +44,18 @@ def live_link(t: Transition, key: int) -> Link | None:
 def owe(t: Transition, key: int, message: Revoke, originator: int, trace_id: int) -> None:
     """A revoke for a neighbouring hub: it goes at once if nothing is before it, else when its turn comes."""
     link = live_link(t, key)
-    if link is None and not _is_owed_while_away(t, key):
-        t.note("EXT-13", f"hub {key} is away and is not told of a revoke")
-        return
     if link is not None and not is_extended(t, link):
-        _send_plainly(t, link, message, originator, trace_id)
+        if (key, message) in t.owed:
+            t.delete_owed(key, message)
+        once.send(t, link, message, originator, trace_id)
         return
-    t.cite("EXT-12")
+    if link is None and once.was_plain(t, key):
+        if key == PARENT_NEIGHBOUR and not message.credential:
+            once.give_up(t, key, message, originator, sent=False)
+            return
+        t.cite("REV-23")
+    else:
+        t.cite("EXT-12")
     old = t.owed.get((key, message))
     if old is not None and old.turn >= FIRST_PLACE:
         t.put_owed(key, message, Owed(old.turn, originator))  # it kills what it finds when it gets there
@@ -65,54 +71,56 @@ def owe(t: Transition, key: int, message: Revoke, originator: int, trace_id: int
         t.cite("REV-21")
 
 
-def _is_owed_while_away(t: Transition, key: int) -> bool:
-    """Whether a neighbour that is away may come back as one that can acknowledge."""
-    return speaks(t) and (key == PARENT_NEIGHBOUR or t.neighbours[key].journal != "")
-
-
-def _send_plainly(t: Transition, link: Link, message: Revoke, originator: int, trace_id: int = 0) -> None:
-    t.cite("EXT-13")
-    t.emit(Send(link, Frame(message, Major.CMD, t.take_msg_id(), originator, 0, trace_id=trace_id)))
-
-
 def _in_flight(t: Transition, key: int, turns: OrderedIds) -> int:
     """How many of these turns the link that is up has carried."""
     return turns.position(t.neighbours[key].written + 1)
 
 
 def welcome(t: Transition, key: int) -> None:
-    """A neighbouring hub is back: before anything else, the first batch of what it has not acknowledged.
-
-    One that is back on a plain link is told once, and owed nothing any more.
-    """
+    """A neighbouring hub is back: before anything else, the first batch of what it has not been told for sure."""
     link = live_link(t, key)
     if link is None or not t.policy.has_presence:
         return
-    known = t.neighbours.get(key)
-    if known is None or known.written:
-        t.put_neighbour(key, Neighbour() if known is None else evolve(known, written=0))
-    if is_extended(t, link):
+    known = t.neighbours.get(key, Neighbour())
+    extended = is_extended(t, link)
+    if key not in t.neighbours or known.written or known.plain == extended:
+        t.put_neighbour(key, evolve(known, written=0, plain=not extended))
+    if extended:
         _next_batch(t, key, link)
     else:
-        _settle_plainly(t, key, link)
+        _tell_kept(t, key, link)
 
 
-def _settle_plainly(t: Transition, key: int, link: Link) -> None:
-    """Tell once what cannot kill anything newer: it names a credential, or a child hub has never been told.
+def _tell_kept(t: Transition, key: int, link: Link) -> None:
+    """Send what was kept for a plain neighbour, as much as the operator allows at once; a timer brings what is left."""
+    for turn in tuple(islice(t.debts.turns.get(key, EMPTY), t.policy.revoke_batch)):
+        _tell_one(t, key, link, turn)
+    if key in t.debts.turns:
+        t.put_pending(t.take_msg_id(), Pending(Purpose.PACE, Action.REVOKE, link))
+
+
+def go_on_telling(t: Transition, paced: Pending) -> None:
+    """It is the turn of what is still kept for a plain neighbour."""
+    assert paced.asked is not None
+    t.cite("REV-23")
+    key = neighbour_at(t, paced.asked)
+    if key is not None and live_link(t, key) == paced.asked:
+        _tell_kept(t, key, paced.asked)
+
+
+def _tell_one(t: Transition, key: int, link: Link, turn: int) -> None:
+    """Tell a plain neighbour once what cannot kill anything newer: it names a credential, or a child never heard of it.
 
     What was sent before may have been obeyed before the device was given another credential, and what a parent was
     never told may be older than what it has issued since.
     """
-    unconfirmed = 0
-    for turn in t.debts.turns.get(key, EMPTY):
-        message = t.debts.at[key, turn]
-        if message.credential or (key != PARENT_NEIGHBOUR and turn >= FIRST_PLACE):
-            _send_plainly(t, link, message, t.owed[key, message].originator)
-        else:
-            unconfirmed += 1
-        t.delete_owed(key, message)
-    if unconfirmed:
-        t.note("EXT-13", f"{unconfirmed} revokes cannot be confirmed by a hub that is plain now", link)
+    message = t.debts.at[key, turn]
+    originator = t.owed[key, message].originator
+    t.delete_owed(key, message)
+    if message.credential or (key != PARENT_NEIGHBOUR and turn >= FIRST_PLACE):
+        once.send(t, link, message, originator)
+    else:
+        once.give_up(t, key, message, originator, sent=turn < FIRST_PLACE)
 
 
 def send_first(t: Transition, link: Link, device_id: str) -> None:
@@ -120,6 +128,11 @@ def send_first(t: Transition, link: Link, device_id: str) -> None:
     key = neighbour_at(t, link)
     about = t.debts.about.get((key, device_id)) if key is not None else None
     if key is None or about is None or live_link(t, key) != link:
+        return
+    if not is_extended(t, link):
+        t.cite("REV-22")
+        for turn in tuple(about):
+            _tell_one(t, key, link, turn)
         return
     turns = tuple(about.above(t.neighbours[key].written))
     if turns:

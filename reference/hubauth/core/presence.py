@@ -4,7 +4,7 @@ Presence never looks at a credential and verification never looks at presence: t
 whatever order messages of different links arrive in.
 """
 
-from hubauth.core import authority, search
+from hubauth.core import authority, once, search
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import Action, AssistOffline, Frame, HubDismiss, HubOnline, Major, Offline, Reason
 from hubauth.core.model import Pending, Purpose, Route, Session, is_extended
@@ -147,7 +147,9 @@ def fail_asked(t: Transition, link: Link) -> None:
     """What was asked of this neighbour will not be answered: a search may go on, the others are told."""
     for msg_id in sorted(msg_id for msg_id, pending in t.pending.items() if pending.asked == link):
         pending = t.take_pending(msg_id)
-        if pending.climbs:
+        if pending.purpose is Purpose.SENT:
+            once.run_out(t, pending)
+        elif pending.climbs:
             search.go_on(t, pending, Reason.UNREACHABLE)
         else:
             t.cite("LINK-6")

@@ -100,7 +100,7 @@ def lets_go(changes: Iterable[Change]) -> bool:
 
 def _away(neighbour: Neighbour) -> Neighbour:
     """What a link has carried ends with it."""
-    return Neighbour(neighbour.sent, neighbour.handled, journal=neighbour.journal)
+    return Neighbour(neighbour.sent, neighbour.handled, journal=neighbour.journal, plain=neighbour.plain)
 
 
 def _offline(route: Route) -> Route:

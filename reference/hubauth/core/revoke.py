@@ -7,11 +7,11 @@ repeated revoke from killing a credential that was issued after it.
 
 from attrs import evolve
 
-from hubauth.core import owed, presence
+from hubauth.core import once, owed, presence
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, OperatorRevoke, Received
 from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose, is_extended
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose, is_extended, is_plain
 from hubauth.core.outputs import NoteKind, Send, Tell
 from hubauth.core.perms import check_permission
 from hubauth.core.routing import lower_hop_limit
@@ -38,6 +38,9 @@ def on_revoke(t: Transition, received: Received, message: Revoke) -> None:
             t.note("EXT-10", f"revoke {message.seq} was handled before", received.link)
             return
         t.put_neighbour(key, evolve(neighbour, handled=message.seq))
+    elif is_plain(t, received.link) and received.frame.target == 0 and once.is_echo(t, received.link, message):
+        t.note("REV-24", f"the echo of a revoke of {message.device_id}", received.link)
+        return
     _dispatch(t, message, received.frame, received.frame.source, received.link)
 
 
@@ -245,10 +248,15 @@ def on_revoke_answer(t: Transition, received: Received, answer: Answer) -> None:
     session = t.links[received.link]
     if received.link != PARENT and (session is None or not session.is_hub):
         t.note("FRAME-16", "a device answers no revoke", received.link)
-    elif received.frame.target == t.node_id:
-        _tell_operator(t, received.frame.source, answer)
+        return
+    frame = received.frame
+    if is_plain(t, received.link):
+        # It answers whoever handed it the revoke, and that is this hub.
+        frame = evolve(frame, target=once.confirm(t, received.link, answer) or frame.target)
+    if frame.target == t.node_id:
+        _tell_operator(t, frame.source or peer_node(t, received.link), answer)
     else:
-        _deliver(t, received.frame, answer, received.link)
+        _deliver(t, frame, answer, received.link)
 
 
 def _tell_operator(t: Transition, hub: int, answer: Answer) -> None:

@@ -420,12 +420,17 @@ class Transition:
             self.dismissed = self.dismissed.set((pending.asked, pending.node_id), msg_id)
         if pending.purpose is Purpose.REVOKE:
             self.start_timer(msg_id, self.policy.revoke_memory_seconds)
+        elif pending.purpose is Purpose.PACE:
+            self.start_timer(msg_id, 0.0)
         elif _has_timer(pending):
             self.cite("TIME-1")
             self.start_timer(msg_id, self.policy.request_seconds)
 
     def mark_stale(self, msg_id: int) -> None:
         self._put("pending", msg_id, evolve(self.pending[msg_id], stale=True))
+
+    def mark_confirmed(self, msg_id: int) -> None:
+        self._put("pending", msg_id, evolve(self.pending[msg_id], number=1))
 
     def take_pending(self, msg_id: int, *, fired: bool = False) -> Pending:
         """Forget a pending request, because it was answered or never will be."""

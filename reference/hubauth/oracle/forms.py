@@ -32,7 +32,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import State
-from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer, Tell
+from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer, Tell, Unconfirmed
 from hubauth.core.policy import Dialect, Policy
 from hubauth.trace.policies import PolicyForm, decode_policy, encode_policy
 from hubauth.wire.dialects import CODECS
@@ -274,7 +274,16 @@ class TellForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="tell"):
     reason: Reason = Reason.OK
 
 
-OutputForm: TypeAlias = SendForm | CloseForm | StartTimerForm | CancelTimerForm | NoteForm | TellForm
+class UnconfirmedForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="unconfirmed"):
+    """A plain hub has not confirmed a revoke of the hub's own operator: it was ``sent`` once, or never will be."""
+
+    hub: NodeId
+    device_id: str
+    node_id: NodeId = 0
+    sent: bool = False
+
+
+OutputForm: TypeAlias = SendForm | CloseForm | StartTimerForm | CancelTimerForm | NoteForm | TellForm | UnconfirmedForm
 
 
 def output_form(output: Output, dialect: Dialect) -> OutputForm:
@@ -295,6 +304,8 @@ def output_form(output: Output, dialect: Dialect) -> OutputForm:
             return NoteForm(note=kind, rule=rule, link=link)
         case Tell(hub, device_id, node_id, reason):
             return TellForm(hub=hub, device_id=device_id, node_id=node_id, reason=reason)
+        case Unconfirmed(hub, device_id, node_id, sent):
+            return UnconfirmedForm(hub=hub, device_id=device_id, node_id=node_id, sent=sent)
 
 
 # States

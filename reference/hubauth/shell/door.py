@@ -18,7 +18,7 @@ from attrs import frozen
 
 from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import CODES, PermsInvalidate, Revoke
-from hubauth.core.outputs import Note, NoteKind, Tell
+from hubauth.core.outputs import Note, NoteKind, Tell, Unconfirmed
 from hubauth.core.transition import Step
 from hubauth.shell.blocks import FILE_MODE
 from hubauth.shell.configuration import ConfigurationError
@@ -41,7 +41,7 @@ from hubauth.shell.doorway import (
 )
 from hubauth.shell.engine import Engine
 from hubauth.shell.observe import say
-from hubauth.shell.status import is_owed, neighbours_of, standings
+from hubauth.shell.status import is_settled, neighbours_of, standings
 
 _CALLERS = 16
 _REQUEST_SECONDS = 5.0
@@ -77,6 +77,8 @@ class Caller:
         """The neighbours that have to acknowledge it."""
         self._asked: list[int] = []
         """Those of them that may not have done so yet."""
+        self._unconfirmed: set[int] = set()
+        """Plain hubs that have not answered it."""
         self._answers = 0
         self._finished = False
         self.finished = asyncio.Event()
@@ -123,7 +125,7 @@ class Caller:
 
     def _end(self, ended: Literal["acknowledged", "waited", "stopping"]) -> None:
         assert self._revoke is not None
-        neighbours = standings(self._engine.state, self._told, self._revoke)
+        neighbours = standings(self._engine.state, self._told, self._revoke, self._unconfirmed)
         self._forget()
         unsaid = max(self._answers - _ANSWERS, 0)
         self._said.append(written(Revoked(ended=ended, neighbours=neighbours, unsaid=unsaid)))
@@ -146,12 +148,16 @@ class Caller:
                 written(Answered(hub=told.hub, node_id=told.node_id, code=code, reason=told.reason.value))
             )
 
+    def unconfirmed(self, told: Unconfirmed) -> None:
+        if self._revoke is not None and told.device_id == self._revoke.device_id:
+            self._unconfirmed.add(told.hub)
+
     def seal(self) -> None:
         if self._revoke is not None:
-            while self._asked and not is_owed(self._engine.state, self._asked[-1], self._revoke):
+            while self._asked and is_settled(self._engine.state, self._asked[-1], self._revoke):
                 self._asked.pop()
             if not self._asked:
-                self._end("acknowledged")
+                self._end("waited" if self._unconfirmed else "acknowledged")
         self._sealed += self._said
         self._said = []
 

@@ -91,7 +91,7 @@ class Standing(Line, frozen=True, kw_only=True):
     parent: bool
     present: bool
     standing: Literal["acknowledged", "owed", "unconfirmed"]
-    """``unconfirmed``: it was told if it was present, and does not speak the extension, in which it could confirm."""
+    """``unconfirmed``: it is plain, and was told once and has not answered, or could not be told at all."""
 
 
 class Revoked(Reply, frozen=True, kw_only=True, tag="revoked"):

@@ -13,7 +13,7 @@ from struct import error as StructError
 
 from hubauth.core.inputs import PARENT, Input, Link, PolicyChanged, Received, TimerFired
 from hubauth.core.messages import SUB_PROTO, AssistRegister, Frame, Register
-from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer, Tell
+from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer, Tell, Unconfirmed
 from hubauth.core.recovery import lasting_changes, lets_go
 from hubauth.core.step import step
 from hubauth.core.transition import Step
@@ -206,6 +206,10 @@ class Engine:
                 self._observer.tell(output)
                 for listener in self.listeners:
                     listener.tell(output)
+            elif isinstance(output, Unconfirmed):
+                self._observer.unconfirmed(output)
+                for listener in self.listeners:
+                    listener.unconfirmed(output)
             elif isinstance(output, Close):
                 closing = self.ports.pop(output.link, None)
                 if self._recorder is not None and closing is not None:

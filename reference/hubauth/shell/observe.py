@@ -15,7 +15,7 @@ from attrs import fields
 
 from hubauth.core.inputs import Input, Received
 from hubauth.core.messages import Answer
-from hubauth.core.outputs import Note, NoteKind, Output, Send, Tell
+from hubauth.core.outputs import Note, NoteKind, Output, Send, Tell, Unconfirmed
 from hubauth.core.transition import Step
 from hubauth.report.conceal import conceal
 from hubauth.report.escape import visible, visible_lines
@@ -119,6 +119,11 @@ class Observer:
         """A hub has answered the operator's revoke."""
         reason = told.reason.value
         self.event("revoke_answered", hub=told.hub, device_id=told.device_id, node_id=told.node_id, reason=reason)
+
+    def unconfirmed(self, told: Unconfirmed) -> None:
+        """A plain hub has not confirmed the operator's revoke."""
+        name, hub = "revoke_unconfirmed", told.hub
+        self.event(name, hub=hub, device_id=told.device_id, node_id=told.node_id, sent=told.sent)
 
     def event(self, name: str, level: int = logging.INFO, *, peer: str = "", subject: str = "", **said: Any) -> None:
         """A rationed line; ``subject`` is the known device that it is about."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from hubauth.core.outputs import Tell
+from hubauth.core.outputs import Tell, Unconfirmed
 from hubauth.wire.header import Version
 
 
@@ -58,3 +58,6 @@ class Listener(Batched, Protocol):
 
     def tell(self, told: Tell) -> None:
         """A hub has answered a revoke."""
+
+    def unconfirmed(self, told: Unconfirmed) -> None:
+        """A plain hub has not confirmed a revoke."""

@@ -56,8 +56,8 @@ def _read_debt(key: list[Any]) -> tuple[int, Revoke]:
     return neighbour, Revoke(*said)
 
 
-def _neighbour(sent: int, handled: int, journal: str) -> Neighbour:
-    return Neighbour(sent, handled, journal=journal)
+def _neighbour(sent: int, handled: int, journal: str, plain: bool) -> Neighbour:
+    return Neighbour(sent, handled, journal=journal, plain=plain)
 
 
 def _last_seen(device_id: str, via: int) -> Route:

@@ -1,12 +1,13 @@
 """How things are with a hub, at a cost that depends on how many hubs are next to it and not on their devices."""
 
+from collections.abc import Container
 from time import monotonic
 from typing import Literal
 
 from hubauth import __version__
-from hubauth.core.inputs import PARENT
+from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Session, State, is_authority, is_extended
+from hubauth.core.model import PARENT_NEIGHBOUR, Purpose, Session, State, is_authority, is_extended
 from hubauth.core.ordered import EMPTY
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
@@ -36,16 +37,34 @@ def is_present(state: State, neighbour: int) -> bool:
 
 def speaks_extension(state: State, neighbour: int) -> bool:
     """Whether a neighbouring hub is there now and speaks the extension."""
-    link = PARENT if neighbour == PARENT_NEIGHBOUR else state.index.link_of_node.get(neighbour)
+    link = _link(state, neighbour)
     return link is not None and is_extended(state, link)
 
 
-def _standing(state: State, neighbour: int, revoke: Revoke) -> Literal["acknowledged", "owed", "unconfirmed"]:
+def is_settled(state: State, neighbour: int, revoke: Revoke) -> bool:
+    """Whether nothing more will be heard of a revoke from a neighbour: it has confirmed it, or will not."""
+    return not is_owed(state, neighbour, revoke) and not _is_open(state, neighbour, revoke)
+
+
+def _is_open(state: State, neighbour: int, revoke: Revoke) -> bool:
+    """Whether a plain neighbour was sent a revoke a moment ago and has not answered."""
+    link = _link(state, neighbour)
+    numbers = state.index.asked.get((link, revoke.device_id), ()) if link is not None else ()
+    sent = [state.pending[number] for number in numbers if state.pending[number].purpose is Purpose.SENT]
+    return any(one.number == 0 and one.credential == revoke.credential for one in sent)
+
+
+def _link(state: State, neighbour: int) -> Link | None:
+    return PARENT if neighbour == PARENT_NEIGHBOUR else state.index.link_of_node.get(neighbour)
+
+
+def _standing(
+    state: State, neighbour: int, revoke: Revoke, unconfirmed: Container[int]
+) -> Literal["acknowledged", "owed", "unconfirmed"]:
     if is_owed(state, neighbour, revoke):
         return "owed"
-    plain = is_present(state, neighbour) and not speaks_extension(state, neighbour)
-    stranger = neighbour not in state.neighbours or not state.neighbours[neighbour].journal
-    return "unconfirmed" if plain or stranger else "acknowledged"
+    hub = state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour
+    return "unconfirmed" if hub in unconfirmed or _is_open(state, neighbour, revoke) else "acknowledged"
 
 
 def neighbours_of(policy: Policy, state: State) -> list[int]:
@@ -53,14 +72,14 @@ def neighbours_of(policy: Policy, state: State) -> list[int]:
     return sorted(set(state.neighbours) | ({PARENT_NEIGHBOUR} if policy.has_parent else set()))
 
 
-def standings(state: State, told: list[int], revoke: Revoke) -> tuple[Standing, ...]:
-    """How things are with a revoke that these neighbours were told of."""
+def standings(state: State, told: list[int], revoke: Revoke, unconfirmed: Container[int] = ()) -> tuple[Standing, ...]:
+    """How things are with a revoke that these neighbours were told of, and some plain ones have not confirmed."""
     return tuple(
         Standing(
             hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
             parent=neighbour == PARENT_NEIGHBOUR,
             present=is_present(state, neighbour),
-            standing=_standing(state, neighbour, revoke),
+            standing=_standing(state, neighbour, revoke, unconfirmed),
         )
         for neighbour in told
     )
