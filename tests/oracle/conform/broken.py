@@ -122,6 +122,14 @@ def _caches_upstream(policy: Policy, state: State, received: Received) -> Step:
     return done
 
 
+def _admits_without_asking(policy: Policy, state: State, received: Received) -> Step:
+    """As if an empty role were all that is known of every device with an entry."""
+    unknown = {entry.node_id: NO_GRANT for entry in state.whitelist.values() if entry.node_id not in state.perms}
+    knowing = evolve(state, perms=state.perms.update(unknown))
+    done = step(policy, evolve(knowing, index=derive_index(policy, knowing)), received)
+    return with_state(done, policy, perms=state.perms)
+
+
 def _same_credential() -> Decide:
     issued: dict[str, str] = {}
 
@@ -432,6 +440,7 @@ def _keeps_hubs(_: Policy, state: State, __: Input, output: Output) -> Iterable[
 
 
 BROKEN: dict[str, Broken] = {
+    "admits without asking": Broken("AUTH-27", instead(Authenticate, _admits_without_asking), role="middle"),
     "caches upstream": Broken("REG-7", instead(AssistRegister, _caches_upstream)),
     "same credential on re-register": Broken("REG-9", _same_credential, also=frozenset({"REG-4"})),
     "forgets MsgID": Broken("FRAME-12", answering(lambda frame, _: evolve(frame, msg_id=0))),
