@@ -9,9 +9,10 @@ from hubauth.oracle.conform.cases import (  # noqa: I001 - a case depends only o
     revoke,
     perms,
     links,
+    extension,
 )
 from hubauth.oracle.conform.declare import CASES
 
-FLOWS = (framing, register, routing, authenticate, presence, revoke, perms, links)
+FLOWS = (framing, register, routing, authenticate, presence, revoke, perms, links, extension)
 
 __all__ = ["CASES", "FLOWS"]
