@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
-from immutables import Map
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.inputs import PARENT, Input, Received
@@ -20,6 +19,7 @@ from hubauth.core.messages import (
     Frame,
     GetPerms,
     Grant,
+    HubOnline,
     ListRoles,
     Major,
     Offline,
@@ -235,14 +235,6 @@ def _late_offline(policy: Policy, state: State, received: Received) -> Step:
     return evolve(with_state(done, policy, directory=directory), outputs=(Send(received.link, frame),))
 
 
-def _forgets_what_it_owes() -> Decide:
-    def decide(policy: Policy, state: State, happened: Input) -> Step:
-        done = step(policy, state, happened)
-        return with_state(done, policy, owed=Map())
-
-    return decide
-
-
 def _successes_first() -> Decide:
     def decide(policy: Policy, state: State, happened: Input) -> Step:
         done = step(policy, state, happened)
@@ -253,11 +245,6 @@ def _successes_first() -> Decide:
 
 def _is_success(output: Output) -> bool:
     return isinstance(output, Send) and getattr(output.frame.body, "reason", None) is Reason.OK
-
-
-def _acts_on_every_number(policy: Policy, state: State, received: Received) -> Step:
-    fresh = {key: evolve(one, handled=0) for key, one in state.neighbours.items()}
-    return step(policy, evolve(state, neighbours=state.neighbours.update(fresh)), received)
 
 
 def _back_to_the_sender(_: Policy, state: State, happened: Input, output: Output) -> Iterable[Output]:
@@ -301,7 +288,7 @@ def _believes_announcements() -> Decide:
     def decide(policy: Policy, state: State, happened: Input) -> Step:
         done, body = step(policy, state, happened), body_of(happened)
         registration = done.state.registry.get(getattr(body, "device_id", ""))
-        if not isinstance(body, AssistAuthenticate) or body.credential or registration is None:
+        if not isinstance(body, HubOnline) or registration is None:
             return done
         confirmed = done.state.registry.set(body.device_id, evolve(registration, confirmed=True))
         return evolve(done, state=evolve(done.state, registry=confirmed))
@@ -313,12 +300,6 @@ def _without_counting(_: Policy, __: State, happened: Input, output: Output) -> 
     if isinstance(output, Send) and isinstance(output.frame.body, bytes) and isinstance(happened, Received):
         output = Send(output.link, evolve(output.frame, hop_limit=happened.frame.hop_limit))
     yield output
-
-
-def _not_announcing(_: Policy, __: State, ___: Input, output: Output) -> Iterable[Output]:
-    body = output.frame.body if isinstance(output, Send) else None
-    if not (isinstance(body, AssistAuthenticate) and not body.credential):
-        yield output
 
 
 def _assists_devices(policy: Policy, state: State, received: Received) -> Step:
@@ -480,15 +461,11 @@ BROKEN: dict[str, Broken] = {
     "takes an announcement for a confirmation": Broken(
         "REG-17", _believes_announcements, profile={"reregister": "after_revoke"}
     ),
-    "sends no fence": Broken("REV-13", dropping(AssistOffline)),
-    "forgets what it owes": Broken("REV-14", _forgets_what_it_owes),
-    "owes no batches": Broken("REV-21", limits={"revoke_batch": 9}, also=frozenset({"FRAME-12", "REV-2"})),
+    "owes no batches": Broken("REV-21", limits={"revoke_batch": 9}),
     "lets successes overtake": Broken("REV-22", _successes_first),
-    "acts on old numbers": Broken("REV-15", instead(Revoke, _acts_on_every_number)),
     "short credentials": Broken("REG-4", spoil=_short),
     "decreasing node ids": Broken("REG-2", _skips_a_node),
     "believes late reports": Broken("OFF-7", instead(AssistOffline, _late_offline)),
-    "announces nothing": Broken("BIND-5", rewriting(_not_announcing), role="child"),
     "allocates while the parent is away": Broken("AUTHY-5", instead(Register, _allocates_when_alone), role="child"),
     "lets who left wait": Broken("LINK-10", rewriting(_silent_when_left), role="child"),
     "keeps superseded hubs": Broken("LINK-11", rewriting(_keeps_hubs), profile={"close_superseded": False}),

@@ -9,6 +9,7 @@ from hubauth.oracle.report import table
 from hubauth.shell import engine
 from hubauth.wire.framing import encode_frame
 from tests.oracle.conform.broken import BROKEN, Broken, spoiling
+from tests.oracle.conform.broken_extension import BROKEN_EXTENSION
 from tests.oracle.conform.hubs import describe, in_thread, judge
 
 
@@ -21,9 +22,12 @@ def about(rule: str) -> list[Case]:
     return [case for case in CASES.values() if case.id in wanted]
 
 
-@pytest.mark.parametrize("name", BROKEN)
+ALL = BROKEN | BROKEN_EXTENSION
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_broken_hub_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken: Broken = BROKEN[name]
+    broken: Broken = ALL[name]
     described = describe(broken.role, headers=(2,), **broken.profile)
     described.tables["hub"] |= broken.hub
     described.tables["limits"] |= broken.limits
@@ -38,5 +42,5 @@ def test_a_broken_hub_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(BROKEN) >= 15
-    assert {broken.rule for broken in BROKEN.values()} <= {case.rule.id for case in CASES.values()}
+    assert len(ALL) >= 15
+    assert {broken.rule for broken in ALL.values()} <= {case.rule.id for case in CASES.values()}

@@ -76,7 +76,7 @@ def test_other_rules_are_judged_all_the_same(
 def test_a_hub_may_keep_connections_on_which_nothing_more_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "eof_received", lambda _: True)
     described = describe("middle")
-    cases = choose(CASES.values(), ["OFF-4", "OFF-8", "LINK-2", "LINK-7", "AUTH-21", "REV-14", "BIND-4"])
+    cases = choose(CASES.values(), ["OFF-4", "OFF-8", "LINK-2", "LINK-7", "AUTH-21", "EXT-12", "BIND-4"])
     profile = replace(described.profile, timeouts=TimeoutsTable(answer=1.0, silence=0.05))
     with in_thread(described) as address:
         with Subject(*address, profile, Version.V1) as subject:

@@ -10,7 +10,18 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from hubauth.core.messages import SUB_PROTO, Answer, Body, Frame, Major, Malformed, PermsInvalidate, Revoke
+from hubauth.core.messages import (
+    SUB_PROTO,
+    Answer,
+    Authenticate,
+    Body,
+    Frame,
+    Major,
+    Malformed,
+    PermsInvalidate,
+    Register,
+    Revoke,
+)
 from hubauth.oracle.conform.mirror import FREE
 from hubauth.oracle.conform.profile import ChoicesTable
 from hubauth.oracle.conform.wire import Seen
@@ -178,7 +189,10 @@ def _payload(codec: Codec, expected: Frame, wanted: Any, seen: Seen, choices: Ch
             yield Difference("data", json.dumps(wanted), _text(got), shape)
             return
     is_answer = isinstance(expected.body, Answer)
+    yield from _extension(expected.body, wanted, got)
     for name, value in wanted.items():
+        if name in ("ext", "seq"):
+            continue
         if name == "action" or (isinstance(value, str) and value in FREE):
             continue  # what stayed free could not be bound, and that was told
         if name not in got:
@@ -190,10 +204,23 @@ def _payload(codec: Codec, expected: Frame, wanted: Any, seen: Seen, choices: Ch
             else:
                 rule = "AUTH-26" if name in _GRANT and content == "MSG-10" else ""
                 yield Difference(name, _text(value), _text(got[name]), rule)
-    extra = sorted(name for name, value in got.items() if name not in wanted and name != "action" and value)
+    known = {"action", "ext", *wanted}
+    extra = sorted(name for name, value in got.items() if name not in known and value)
     if extra and is_answer:
         strict = not choices.extra_fields and content in ("MSG-13", "MSG-14")
         yield Difference("fields", "none besides " + ", ".join(wanted), ", ".join(extra), content, not strict)
+
+
+def _extension(body: Body, wanted: dict[str, Any], got: dict[str, Any]) -> Iterable[Difference]:
+    """Differences in what the documents do not have: the number of a revoke, and what hubs say when they meet."""
+    if isinstance(body, Revoke) and body.seq != got.get("seq", 0):
+        yield Difference("seq", _text(body.seq or None), _text(got.get("seq")), "EXT-10")
+    said = {"peer": "", "handled": 0, **got["ext"]} if isinstance(got.get("ext"), dict) else {}
+    if isinstance(body, Register | Authenticate | Answer):
+        due = wanted.get("ext", {})
+        if any(said.get(name) != value for name, value in due.items()) or (said and not due):
+            rule = "EXT-2" if not isinstance(body, Answer) else "EXT-7" if "hub" in due else "EXT-3"
+            yield Difference("ext", _text(due or None), _text(got.get("ext")), rule)
 
 
 def _text(value: object) -> str:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Container, Iterable
 from selectors import EVENT_READ, DefaultSelector
 
-from hubauth.core.inputs import PARENT, Link
+from hubauth.core.inputs import Link
 from hubauth.oracle.conform.peers import Peer
 from hubauth.oracle.conform.proof import acknowledge, is_late, settle
 from hubauth.oracle.conform.subject import Subject
@@ -69,12 +69,11 @@ class Ear:
         """Read everything that the hub has sent on this connection because of what happened before."""
         if peer.decoder.held:
             return  # the hub waits for the rest of a frame
-        upwards = peer.link == PARENT
-        for seen in settle(self._subject, peer.wire, peer.node_id, self._names, upwards=upwards):
+        for seen in settle(self._subject, peer.wire, peer.node_id, self._names):
             self._keep(peer, seen, into)
 
     def _take(self, peer: Peer, seen: Seen, into: list[Seen]) -> None:
-        if is_late(seen, self._names):
+        if is_late(peer.wire, seen, self._names):
             acknowledge(self._subject, peer.wire, peer.node_id, seen)  # the fence comes after it
         else:
             self._keep(peer, seen, into)

@@ -8,7 +8,7 @@ that happens while the scene is set. So one mistake of a hub is told once, and u
 from attrs import evolve, frozen
 
 from hubauth.core.inputs import PARENT, Link
-from hubauth.core.messages import Answer, AssistAuthenticate, AssistOffline, Body, Frame, Revoke
+from hubauth.core.messages import Answer, AssistOffline, Body, Frame, HubDismiss, HubFence, HubOnline, Revoke
 from hubauth.core.model import State
 from hubauth.oracle.conform.compare import NOTHING, Difference, compare, describe, describe_seen
 from hubauth.oracle.conform.mirror import show_free
@@ -17,7 +17,7 @@ from hubauth.oracle.conform.wire import Seen
 from hubauth.trace.blame import blame_for, blame_for_close
 from hubauth.wire.dialects.codec import Codec
 
-_ABOUT_PRESENCE = ("BIND", "OFF", "REV", "LINK", "MSG")
+_ABOUT_PRESENCE = ("BIND", "OFF", "REV", "LINK", "MSG", "EXT")
 """Families whose cases look at announcements and reports too."""
 
 
@@ -32,6 +32,7 @@ class Scene:
     cited: tuple[str, ...]
     """The rules that decided, according to the core."""
     before: State
+    after: State
     sender: Link | None
 
 
@@ -58,7 +59,7 @@ class Judge:
     def missing(self, name: str, expected: Frame) -> None:
         """Something that was due did not come."""
         body = expected.body
-        if isinstance(body, AssistOffline) and body.node_id == 0 and self._lacks_revoke:
+        if isinstance(body, HubFence) and self._lacks_revoke:
             return  # no fence without what it stands behind
         self._lacks_revoke = self._lacks_revoke or isinstance(body, Revoke)
         wanted = show_free(describe(self._codec, expected))
@@ -74,7 +75,7 @@ class Judge:
         """Compare two frames; whether anything is wrong."""
         differences = compare(self._codec, expected, seen, self._choices)
         for one in differences:
-            self._add(one, expected.body, fatal=not one.rule)
+            self._add(one, expected.body, fatal=not one.rule or one.what == "ext")
         return any(not one.informational for one in differences)
 
     def order(self, name: str, expected: list[Frame], seen: list[Seen]) -> None:
@@ -107,10 +108,9 @@ class Judge:
     def _companion(self, body: Body) -> tuple[str, bool]:
         """The rule of a frame that accompanies others, if it is one; and whether the case must end without it."""
         scene = self._scene
-        if isinstance(body, AssistOffline) and body.node_id == 0:
-            return "REV-13", False
-        announces = isinstance(body, AssistAuthenticate) and not body.credential
-        if not announces and not isinstance(body, AssistOffline):
+        if isinstance(body, HubFence):
+            return "EXT-11", False
+        if not isinstance(body, HubOnline | HubDismiss | AssistOffline):
             return "", True
         if scene.rule.partition("-")[0] in _ABOUT_PRESENCE and scene.rule in scene.cited:
             return "", True
@@ -119,6 +119,7 @@ class Judge:
     def _never(self, link: Link, seen: Seen) -> str:
         """What no frame may ever do, whatever the case is about."""
         body, session = seen.frame.body, self._scene.before.links.get(link)
+        session = session or self._scene.after.links.get(link)
         if link == PARENT:
             return ""
         if isinstance(body, bytes):

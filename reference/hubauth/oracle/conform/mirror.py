@@ -3,12 +3,12 @@
 What is free by nature is a placeholder in the prediction (the credential that is issued, the node id that is handed
 out) and is bound from what was seen; then the same input goes through the core again, with the values of the hub
 under test. MsgIDs that a hub chooses are free too: they are translated, so that answers find their request on both
-sides.
+sides. So are the numbers of its revokes.
 """
 
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -18,7 +18,7 @@ from immutables import Map
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PARENT, Input, Link, LinkUp, Received
-from hubauth.core.messages import Action, Answer, AssistRegister, Frame, Major, Reason, Register, Request, Revoke
+from hubauth.core.messages import Action, Answer, AssistRegister, Ext, Frame, Major, Reason, Register, Request
 from hubauth.core.model import Neighbour, State, is_authority
 from hubauth.core.outputs import CancelTimer, Send, StartTimer
 from hubauth.core.policy import Policy
@@ -28,6 +28,8 @@ from hubauth.wire.dialects.codec import Codec
 
 _FIRST_FREE_NODE = 0xFFFF_0000
 _UNKNOWN_MSG_ID = 0xF000_0000
+_UNKNOWN_JOURNAL = "the journal of the hub under test"
+"""Where it has not said one, though it says that it speaks the extension."""
 
 
 def free_node(at: int) -> int:
@@ -64,11 +66,11 @@ def bind(expected: Any, seen: Any, bound: dict[Any, Any]) -> None:
 class Mirror:
     """What the core says the hub under test is and does."""
 
-    def __init__(self, policy: Policy, met: Iterable[int] = ()) -> None:
-        """``met``: child hubs that the hub under test has known before, and owes what it revokes meanwhile."""
+    def __init__(self, policy: Policy, journal: str, neighbours: Mapping[int, Neighbour]) -> None:
+        """``neighbours``: hubs that the hub under test has known before, and owes what it revokes meanwhile."""
         self.policy = policy
-        neighbours = Map({node_id: Neighbour() for node_id in met} if policy.has_presence else {})
-        self.state: State = evolve(initial_state(policy), neighbours=neighbours)
+        begun = initial_state(policy, journal or _UNKNOWN_JOURNAL)
+        self.state: State = evolve(begun, neighbours=Map(neighbours))
         self.first = self.state
         self.rules: set[str] = set()
         """Every rule that decided something so far."""
@@ -161,33 +163,39 @@ class Mirror:
         own = self._own_id.get((received.link, frame.msg_id), unknown)
         return evolve(received, frame=evolve(frame, msg_id=own))
 
-    def chosen_id(self, link: Link, expected: Frame, seen: int) -> tuple[int, bool]:
-        """The MsgID that a request of the hub must have, and whether it chose it only now: afterwards it is fixed.
+    def chosen_id(self, link: Link, expected: int, seen: int) -> int:
+        """The MsgID of a request of the hub: what it chose, which is fixed afterwards."""
+        self._own_id.setdefault((link, seen), expected)
+        return self._seen_id.setdefault((self.neighbour(link), expected), seen)
 
-        Revokes are numbered per neighbour, whatever link they take; other requests have ids of their own.
-        """
-        key = (self.neighbour(link), expected.msg_id)
-        chosen = self._numbers if isinstance(expected.body, Revoke) else self._seen_id
-        known = chosen.get(key)
-        if known is not None:
-            return known, False
-        chosen[key] = seen
-        if chosen is self._seen_id:
-            self._own_id[link, seen] = expected.msg_id
+    def highest_number(self, neighbour: int) -> int:
+        """Of the revokes that the neighbour was sent, as they are numbered here."""
+        return max((number for key, number in self._numbers if key == neighbour), default=0)
+
+    def chosen_number(self, neighbour: int, expected: int, seen: int) -> tuple[int, bool]:
+        """The number that a revoke must have, and whether the hub chose it only now: sent again, it keeps it."""
+        key = (neighbour, expected)
+        if key in self._numbers:
+            return self._numbers[key], False
+        self._numbers[key] = seen
         return seen, True
+
+    def forget_numbers(self, neighbour: int) -> None:
+        """A neighbour begins anew."""
+        self._numbers = {key: seen for key, seen in self._numbers.items() if key[0] != neighbour}
 
     def neighbour(self, link: Link) -> int:
         """The node at the other end of a link; 0 for the parent."""
         session = self.state.links.get(link)
         return session.node_id if session is not None else 0
 
-    def joined(self, parent_node: int, codec: Codec) -> None:
+    def joined(self, parent_node: int, codec: Codec, ext: Ext | None) -> None:
         """Begin with a parent that is present; how that comes about is the matter of other cases."""
         joining = self.settle([LinkUp(PARENT)], {})[0]
         request = next(output.frame for output in joining.outputs if isinstance(output, Send))
         assert isinstance(request.body, Request)
         policy = self.policy
-        answer = Answer(request.body.action, Reason.OK, policy.device_id, policy.node_id, policy.credential)
+        answer = Answer(request.body.action, Reason.OK, policy.device_id, policy.node_id, policy.credential, ext=ext)
         frame = Frame(answer, Major.OK_RESP, request.msg_id, parent_node)
         self._own_id[PARENT, request.msg_id] = request.msg_id
         self.settle([Received(PARENT, frame)], {}, [codec.encode(answer)])

@@ -19,6 +19,7 @@ from hubauth.core.messages import (
     Frame,
     GetPerms,
     Grant,
+    HubDismiss,
     ListRoles,
     Offline,
     PermsInvalidate,
@@ -76,7 +77,7 @@ class Cast:
                         if name.device_id == body.device_id and body.node_id:
                             name.node_id = body.node_id
                             name.credential = body.credential or name.credential
-                elif isinstance(body, _ASKED) and link in self.world.peers and not _announces(body):
+                elif isinstance(body, _ASKED) and link in self.world.peers:
                     self.asked.append((self.world.peers[link], frame))
 
     def device(self, at: int) -> Peer:
@@ -116,10 +117,6 @@ class Cast:
 
     def parent(self) -> Peer | None:
         return self.world.parent if self.world.subject.profile.parent is not None else None
-
-
-def _announces(body: object) -> bool:
-    return isinstance(body, AssistAuthenticate) and body.node_id != 0
 
 
 # The moves
@@ -226,7 +223,7 @@ def _hub_leaves(cast: Cast, who: int, _: Name) -> Outcome | None:
 
 def _parent_orders(cast: Cast, _: int, name: Name) -> Outcome | None:
     parent = cast.parent() if name.node_id else None
-    return parent.say(AssistOffline(name.device_id, name.node_id)) if parent is not None else None
+    return parent.say(HubDismiss(name.device_id, name.node_id)) if parent is not None else None
 
 
 def _parent_revokes(cast: Cast, _: int, name: Name) -> Outcome | None:
@@ -283,12 +280,12 @@ MOVES: dict[str, Playing] = {
     "invalidate": _needs(_invalidate, "perms_invalidate", "admin"),
     "invalid": _needs(_invalid),
     "hub registers": _needs(_hub_registers, "register", "child_hub"),
-    "hub announces": _needs(_hub_announces, "child_hub", "presence"),
+    "hub announces": _needs(_hub_announces, "child_hub", "extension"),
     "hub reports": _needs(_hub_reports, "offline", "child_hub"),
     "hub searches": _needs(_hub_searches, "authenticate", "child_hub"),
     "hub revokes": _needs(_hub_revokes, "revoke", "child_hub"),
     "hub leaves": _needs(_hub_leaves, "child_hub"),
-    "parent orders": _needs(_parent_orders, "offline", "parent"),
+    "parent orders": _needs(_parent_orders, "extension", "parent"),
     "parent revokes": _needs(_parent_revokes, "revoke", "parent"),
     "parent searches": _needs(_parent_searches, "authenticate", "parent"),
     "answer": _needs(_answer),

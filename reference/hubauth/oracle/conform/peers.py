@@ -2,20 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import (
     NO_GRANT,
     SUB_PROTO,
     Answer,
-    AssistAuthenticate,
     AssistRegister,
     Authenticate,
     Body,
+    Ext,
     Frame,
     GetPerms,
     Grant,
+    HubOnline,
     Major,
     Offline,
     Reason,
@@ -23,6 +24,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
+from hubauth.core.model import PARENT_NEIGHBOUR, is_extended
 from hubauth.oracle.conform.wire import Wire, write_frame
 from hubauth.wire.framing import FrameDecoder, Limits
 
@@ -79,6 +81,8 @@ class Peer:
         self.device_id = device_id
         self.node_id = 0
         self.credential = ""
+        self.ext: Ext | None = None
+        """What a hub says of the extension."""
         profile = world.subject.profile
         by_first_frame = link != PARENT and "both_versions" in profile.available
         limits = Limits(profile.limits.payload, profile.limits.opaque_payload)
@@ -158,6 +162,7 @@ class Peer:
         node_id: int = 0,
         credential: str = "",
         grant: Grant | None = None,
+        ext: Ext | None = None,
     ) -> Outcome:
         """Answer a request of the hub under test; a success about a device names its role, where there are any."""
         body = request.body
@@ -167,7 +172,7 @@ class Peer:
             grant = ROLE if says else NO_GRANT
         about = getattr(body, "device_id", "") if device_id is None else device_id
         node_id = node_id or getattr(body, "node_id", 0)
-        answer = Answer(body.action, reason, about, node_id, credential, grant)
+        answer = Answer(body.action, reason, about, node_id, credential, grant, ext=ext)
         major = Major.OK_RESP if reason is Reason.OK else Major.ERR_RESP
         hub = self.world.subject.node_id
         return self.say(answer, msg_id=request.msg_id, target=hub, major=major, trace_id=request.trace_id)
@@ -190,11 +195,12 @@ class Peer:
     def authenticate(self, credential: str | None = None) -> Answer:
         """Authenticate at a hub that has an entry, the parent playing its part; remembers what was given."""
         shown = self.credential if credential is None else credential
-        return self._admitted(self.world.let_parent_tell(self.say(Authenticate(self.device_id, shown)), self))
+        return self._admitted(self.world.let_parent_tell(self.say(Authenticate(self.device_id, shown, self.ext)), self))
 
     def _admitted(self, answer: Answer) -> Answer:
         if answer.reason is Reason.OK:
             self.node_id, self.credential = answer.node_id, answer.credential or self.credential
+            self.wire.extended = is_extended(self.world.mirror.state, self.link)
         return answer
 
     def offline(self) -> Outcome:
@@ -215,26 +221,37 @@ class Peer:
 
     def announce(self, device_id: str, node_id: int) -> Outcome:
         """A device is here now."""
-        return self.say(AssistAuthenticate(device_id, "", node_id))
+        return self.say(HubOnline(device_id, node_id))
 
     def adopt(self) -> Behind:
         """A new device registers at this hub, and is here now."""
         world, name = self.world, self.world.fresh_name()
         with world.setting():
             answer = world.let_parent_admit(self.say(AssistRegister(name)), self)
-            if world.mirror.policy.has_presence:
+            if self.wire.extended:
                 self.announce(name, answer.node_id)
         return Behind(name, answer.node_id, answer.credential)
 
+    @property
+    def neighbour(self) -> int:
+        """What the hub under test knows this one by."""
+        return PARENT_NEIGHBOUR if self.link == PARENT else self.node_id
+
     def next_number(self) -> int:
         """For a revoke that this hub passes on."""
-        self.world.numbered.add(self.device_id)
-        return self.world.subject.numbers.take()
+        return self.world.subject.next_number(self.neighbour)
 
     def pass_on(self, revoke: Revoke, *, source: int = 0, target: int = 0, number: int | None = None) -> Outcome:
-        """A revoke by somebody behind this hub (by the hub itself, if nobody is named), numbered as between hubs."""
-        msg_id = self.next_number() if number is None else number
-        return self.say(revoke, msg_id=msg_id, source=source or self.node_id, target=target)
+        """A revoke by somebody behind this hub (by the hub itself, if nobody is named), numbered if it must be."""
+        if number is None:
+            number = self.next_number() if self.wire.extended and target == 0 else 0
+        return self.say(evolve(revoke, seq=number), source=source or self.node_id, target=target)
+
+    def begin_anew(self) -> None:
+        """This hub has lost its data: it comes back with another journal."""
+        self.world.subject.begin_anew(self.neighbour)
+        self.world.mirror.forget_numbers(self.neighbour)
+        self.ext = self.world.subject.offer(self.neighbour)
 
 
 class Parent(Peer):

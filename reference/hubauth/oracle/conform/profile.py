@@ -12,7 +12,7 @@ from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 
 Feature: TypeAlias = Literal[
-    "register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing"
+    "register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing", "extension"
 ]
 """What a profile can declare. The rest (``child_hub``, ``parent``, ``admin``, ...) follows from its tables."""
 FEATURES: tuple[Feature, ...] = (
@@ -24,11 +24,12 @@ FEATURES: tuple[Feature, ...] = (
     "list_roles",
     "perms_invalidate",
     "routing",
+    "extension",
 )
 _NOT_IN = {
     Dialect.AUTH: frozenset[str](),
     Dialect.LOGIN: frozenset({"perms", "list_roles", "perms_invalidate"}),
-    Dialect.FLAT: frozenset({"perms", "list_roles", "perms_invalidate", "offline", "revoke"}),
+    Dialect.FLAT: frozenset({"perms", "list_roles", "perms_invalidate", "offline", "revoke", "extension"}),
 }
 
 NodeId: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_NODE_ID)]
@@ -140,6 +141,7 @@ class Profile(Table, frozen=True):
         """Every feature a case may need: declared ones that the dialect has, and those that follow."""
         declared = frozenset[str](self.features) - _NOT_IN[self.dialect]
         derived = {
+            "routes_below": "extension" in declared or self.dialect is Dialect.FLAT,
             "child_hub": bool(self.child_hub),
             "two_child_hubs": len(self.child_hub) > 1,
             "admin": self.admin is not None,
@@ -148,7 +150,6 @@ class Profile(Table, frozen=True):
             "root": self.parent is None,
             "both_versions": len(set(self.header)) > 1,
             "credentials": self.dialect is not Dialect.FLAT,
-            "presence": self.dialect is not Dialect.FLAT,
             "reregister_after_revoke": self.choices.reregister is Reregister.AFTER_REVOKE,
             "reregister_open": self.choices.reregister is Reregister.OPEN,
             "revoke_on_reregister": self.choices.revoke_on_reregister and self.choices.reregister is Reregister.OPEN,
@@ -186,6 +187,7 @@ class Profile(Table, frozen=True):
                 Provisioned(known.device_id, known.node_id, known.credential, known.role) for known in self.bindings
             ),
             assist=choices.assist,
+            extension="extension" in self.available,
             reregister=choices.reregister,
             revoke_on_reregister=choices.revoke_on_reregister,
             close_superseded=choices.close_superseded,

@@ -16,7 +16,6 @@ from hubauth.oracle.conform.profile import Profile
 from hubauth.oracle.conform.results import Arrow, Finding, Result, Verdict
 from hubauth.oracle.conform.sequence import vector_of
 from hubauth.oracle.conform.session import Failure, explore
-from hubauth.oracle.conform.spent import why_spent
 from hubauth.oracle.conform.subject import Subject
 from hubauth.oracle.conform.wire import Unreachable
 from hubauth.oracle.conform.world import World
@@ -77,10 +76,6 @@ def _play(subject: Subject, case: Case) -> Played:
     except Unreachable as problem:
         if verdict != "fail":
             verdict, reason = "error", str(problem)
-    if differences or world.aside:
-        spent = why_spent(subject, world.numbered)
-        if spent:
-            return Played("error", exchange=arrows(world), reason=spent)
     cited = tuple(sorted(world.mirror.rules))
     return Played(verdict, differences, tuple(world.aside), arrows(world), cited, reason, too_slow)
 

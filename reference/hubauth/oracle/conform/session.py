@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from hubauth.oracle.conform.moves import MOVES, SIZE, Cast, Move
 from hubauth.oracle.conform.problems import TooSlow, Violated
-from hubauth.oracle.conform.spent import why_spent
 from hubauth.oracle.conform.subject import Subject
 from hubauth.oracle.conform.wire import Unreachable
 from hubauth.oracle.conform.world import World
@@ -96,9 +95,6 @@ class _Explorer:
     def result(self) -> Explored:
         """What was found: shrunk, and seen once more with all the time that everything may take."""
         if self.failure is not None:
-            spent = why_spent(self._subject, self.failure.world.numbered)
-            if spent:
-                return Explored(self.sequences, self.steps, trouble=spent)
             self._subject.hurried = True
             self.shrink()
             self._subject.hurried = False

@@ -4,9 +4,9 @@ import secrets
 import socket
 import time
 
-from hubauth.core.messages import Answer, Authenticate, Frame, Major, Reason, Register
+from hubauth.core.messages import Answer, Authenticate, Ext, Frame, Major, Reason, Register
+from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour
 from hubauth.core.policy import Dialect
-from hubauth.oracle.conform.numbers import Numbers
 from hubauth.oracle.conform.profile import Known, Profile
 from hubauth.oracle.conform.proof import part, settle
 from hubauth.oracle.conform.wire import Patience, Seen, Unreachable, Wire, write_frame
@@ -33,8 +33,16 @@ class Subject:
         self.tag = secrets.token_hex(4)
         self.credentials: set[str] = set()
         """Every credential it has issued in this run."""
+        self.journal = ""
+        """Its own, once it has said it."""
+        self.journals: dict[int, str] = {}
+        """Neighbour -> what this tool says there as its own: new in every run, so that numbers begin anew."""
+        self.sent: dict[int, int] = {}
+        """Neighbour -> the number of the last revoke that this tool has sent from there."""
         self.last_number: dict[int, int] = {}
         """Neighbour -> the highest revoke number seen from the hub."""
+        self.answers_fences = True
+        """Whether the hub answers hub_fence, as far as that was tried."""
         self.met: frozenset[int] = frozenset()
         """The child hubs that it knows: each has been there once."""
         self.slowest = 0.0
@@ -47,10 +55,6 @@ class Subject:
         """What the hub answers to it, if it does not copy the MsgID."""
         self.ends_too = True
         """Whether the hub ends a connection on which it is told that nothing more comes."""
-        self.numbers = Numbers()
-        """For revokes from the neighbouring hubs that this tool plays."""
-        self.spent: dict[str, bool] = {}
-        """Neighbour -> whether the hub has handled higher numbers from it, as far as that was looked into."""
         self._devices = 0
         self._fences = _FENCE_IDS
         self._node = secrets.randbelow(_NODES) + _FIRST_NODE
@@ -84,6 +88,34 @@ class Subject:
     def fresh_credential(self) -> str:
         """A credential, where this tool issues it."""
         return secrets.token_urlsafe(32)
+
+    def journal_of(self, neighbour: int) -> str:
+        """The journal of a hub that this tool plays; the parent is neighbour 0."""
+        return self.journals.setdefault(neighbour, f"conform {self.tag} {neighbour}")
+
+    def begin_anew(self, neighbour: int) -> None:
+        """The hub that this tool plays there has lost its data: another journal, and the numbers from the beginning."""
+        self.journals[neighbour] = secrets.token_hex(16)
+        self.sent.pop(neighbour, None)
+        self.last_number.pop(neighbour, None)
+
+    def next_number(self, neighbour: int) -> int:
+        """For a revoke that a hub sends which this tool plays."""
+        self.sent[neighbour] = self.sent.get(neighbour, 0) + 1
+        return self.sent[neighbour]
+
+    def offer(self, neighbour: int) -> Ext | None:
+        """What a hub that this tool plays says of the extension."""
+        return Ext(self.journal_of(neighbour)) if "extension" in self.profile.available else None
+
+    def neighbours(self) -> dict[int, Neighbour]:
+        """Whom the hub under test knows."""
+        if self.profile.dialect is Dialect.FLAT:
+            return {}
+        if "extension" not in self.profile.available:
+            return {node_id: Neighbour() for node_id in self.met}
+        known = self.met | ({PARENT_NEIGHBOUR} if self.profile.parent is not None else set())
+        return {key: Neighbour(handled=self.sent.get(key, 0), journal=self.journal_of(key)) for key in known}
 
     def fence_id(self) -> int:
         self._fences += 1
@@ -135,13 +167,21 @@ class Subject:
     def visit(self, known: Known) -> bool:
         """Come as this child hub, acknowledge everything it is owed, and leave; whether it was admitted."""
         wire = self.connect()
-        seen = self._ask_on(wire, self.codec.encode(Authenticate(known.device_id, known.credential)))
+        shown = Authenticate(known.device_id, known.credential, self.offer(known.node_id))
+        seen = self._ask_on(wire, self.codec.encode(shown))
         body = seen.frame.body if seen is not None else None
         admitted = isinstance(body, Answer) and body.reason is Reason.OK
         if admitted:
+            assert isinstance(body, Answer)
+            self._learn(wire, body.ext)
             settle(self, wire, known.node_id)
         part(self, [wire])
         return admitted
+
+    def _learn(self, wire: Wire, ext: Ext | None) -> None:
+        """What the hub says of the extension when it meets a hub that this tool plays."""
+        if ext is not None and ext.hub and "extension" in self.profile.available:
+            wire.extended, self.journal = True, ext.journal
 
     def knock(self, *, shown: bool) -> None:
         """Let the hub notice what happened to other connections: most answer a new one after that.
@@ -167,11 +207,11 @@ class Subject:
         return seen if isinstance(seen, Seen) else None
 
     def fence_payload(self, kind: str) -> bytes:
-        """A request that is answered at once and changes nothing."""
+        """A request that is answered at once and changes nothing; none if the hub answers no such thing."""
         flat = self.profile.dialect is Dialect.FLAT
         if kind == "invalid":
             return b'{"action":"register"}' if flat else b'{"action":"register","data":{}}'
-        return self.codec.encode(Authenticate("conform-nobody", ""))
+        return self.codec.encode(Authenticate("conform-nobody", "")) if kind else b""
 
     # The parent's part
 
@@ -205,12 +245,19 @@ class Subject:
         if not isinstance(seen, Seen) or not isinstance(seen.frame.body, Authenticate | Register):
             raise Unreachable("the hub under test connected to its parent and did not authenticate")
         assert self.parent is not None and self.profile.parent is not None
-        hub = self.profile.hub
-        answer = Answer(seen.frame.body.action, Reason.OK, hub.device_id, hub.node_id, hub.credential)
+        hub, body = self.profile.hub, seen.frame.body
+        self._learn(self.parent, body.ext)
+        ext = self.answer_to_offer() if self.parent.extended else None
+        answer = Answer(body.action, Reason.OK, hub.device_id, hub.node_id, hub.credential, ext=ext)
         above = self.profile.parent.node_id
         frame = Frame(answer, Major.OK_RESP, seen.frame.msg_id, above)
         self.parent.write(encode_frame(self.parent.version, self.codec, frame))
-        settle(self, self.parent, above, upwards=True)
+        settle(self, self.parent, above)
+
+    def answer_to_offer(self) -> Ext | None:
+        """What the parent says of the extension to a hub that has offered it."""
+        offer = self.offer(PARENT_NEIGHBOUR)
+        return Ext(offer.journal, self.journal) if offer is not None else None
 
     def rejoin(self) -> None:
         """Begin anew as the parent. Raises Unreachable."""

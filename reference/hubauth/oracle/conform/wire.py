@@ -92,6 +92,10 @@ class Wire:
         self._decoder = FrameDecoder(version, _LIMITS)
         self._frames: list[Seen] = []
         self.closed: Closed | None = None
+        self.extended = False
+        """Whether both ends speak the extension on it."""
+        self.behind_late = False
+        """Whether the last revoke that came was a late consequence of an earlier case."""
 
     @classmethod
     def connect(cls, host: str, port: int, version: Version, codec: Codec, seconds: float) -> Self:

@@ -16,9 +16,9 @@ from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, Received, TimerFired
 from hubauth.core.messages import (
     Answer,
-    AssistOffline,
     AssistRegister,
     Authenticate,
+    Ext,
     Frame,
     GetPerms,
     Reason,
@@ -34,7 +34,7 @@ from hubauth.oracle.conform.mirror import Mirror, bind, show_free
 from hubauth.oracle.conform.peers import ROLE, Outcome, Parent, Peer
 from hubauth.oracle.conform.problems import Deviated, TooSlow, Violated
 from hubauth.oracle.conform.profile import Known
-from hubauth.oracle.conform.proof import part
+from hubauth.oracle.conform.proof import TO_ACKNOWLEDGE, part
 from hubauth.oracle.conform.record import HUB, Record
 from hubauth.oracle.conform.subject import Subject
 from hubauth.oracle.conform.wire import Seen
@@ -48,12 +48,10 @@ class World:
     def __init__(self, subject: Subject, rule: str = "") -> None:
         self.subject, self.rule = subject, rule
         profile = subject.profile
-        self.mirror = Mirror(profile.policy(subject.node_id), subject.met)
+        self.mirror = Mirror(profile.policy(subject.node_id), subject.journal, subject.neighbours())
         self.peers: dict[Link, Peer] = {}
         self.record = Record()
         self.aside: list[Difference] = []
-        self.numbered: set[str] = set()
-        """The hubs whose revokes were numbered by this tool; "" is the parent."""
         self._names = {known.device_id for known in profile.bindings} | {profile.hub.device_id}
         self._ear = Ear(subject, self._names, lambda peer, seen: self.record.frame(HUB, peer.name, seen))
         self._setting = 0
@@ -63,7 +61,8 @@ class World:
             if subject.parent is None or subject.parent.is_gone():
                 subject.rejoin()
             assert subject.parent is not None
-            self.mirror.joined(profile.parent.node_id, subject.codec)
+            ext = subject.answer_to_offer() if subject.parent.extended else None
+            self.mirror.joined(profile.parent.node_id, subject.codec, ext)
             self.peers[PARENT] = Parent(self, subject.parent, profile.parent.node_id)
 
     # Who is there
@@ -98,18 +97,19 @@ class World:
             device.register()
         return device
 
-    def child_hub(self, at: int = 0) -> Peer:
-        """A child hub with a session."""
-        return self._provisioned("child hub", self.subject.profile.child_hub[at])
+    def child_hub(self, at: int = 0, *, plain: bool = False) -> Peer:
+        """A child hub with a session; a ``plain`` one does not speak the extension."""
+        known = self.subject.profile.child_hub[at]
+        return self._provisioned("child hub", known, None if plain else self.subject.offer(known.node_id))
 
     def admin(self) -> Peer:
         """A device that may revoke and invalidate, with a session."""
         assert self.subject.profile.admin is not None
         return self._provisioned("admin", self.subject.profile.admin)
 
-    def _provisioned(self, name: str, known: Known) -> Peer:
+    def _provisioned(self, name: str, known: Known, ext: Ext | None = None) -> Peer:
         peer = self.connect(name, known.device_id)
-        peer.credential = known.credential
+        peer.credential, peer.ext = known.credential, ext
         with self.setting():
             peer.authenticate()
         return peer
@@ -117,7 +117,7 @@ class World:
     def again(self, peer: Peer) -> Peer:
         """The same device on a new connection, not authenticated there."""
         other = self.connect(peer.name.rpartition(" ")[0], peer.device_id)
-        other.node_id, other.credential = peer.node_id, peer.credential
+        other.node_id, other.credential, other.ext = peer.node_id, peer.credential, peer.ext
         return other
 
     @contextmanager
@@ -213,12 +213,16 @@ class World:
         self.record.add(HUB, parent.name, "connects")
         return self._exchange(parent, [LinkUp(PARENT)], lambda: None).on(parent)[0]
 
-    def answer_join(self, request: Frame, reason: Reason = Reason.OK, node_id: int | None = None) -> Outcome:
-        """Answer what the hub showed its parent."""
+    def answer_join(self, request: Frame, reason: Reason = Reason.OK, ext: Ext | None = None) -> Outcome:
+        """Answer what the hub showed its parent: as one that speaks the extension if the hub does, or with this ext."""
         assert isinstance(request.body, Authenticate | Register)
         hub = self.subject.profile.hub
-        given = hub.node_id if node_id is None else node_id
-        return self.parent.answer(request, reason, node_id=given, credential=hub.credential)
+        if ext is None and reason is Reason.OK:
+            ext = self.subject.answer_to_offer()
+        outcome = self.parent.answer(request, reason, node_id=hub.node_id, credential=hub.credential, ext=ext)
+        if PARENT in self.peers:
+            self.parent.wire.extended = self.mirror.state.parent_extended
+        return outcome
 
     def close(self) -> None:
         """Leave: every connection but the parent's ends, and what that leads to is heard but not judged any more.
@@ -280,7 +284,7 @@ class World:
         steps = self.mirror.settle(inputs, usable, payloads, began)
         expected = {at: [*map(self.mirror.as_seen, frames)] for at, frames in _by_link(steps)[0].items()}
         cited = tuple(rule for done in steps for rule in done.rules)
-        scene = Scene(self.rule, self._setting > 0 or not self.rule, cited, before, link)
+        scene = Scene(self.rule, self._setting > 0 or not self.rule, cited, before, self.mirror.state, link)
         judge = Judge(self.subject.codec, self.subject.profile.choices, scene)
         self._judge_issued(judge, bound)
         agreed = {
@@ -344,14 +348,22 @@ class World:
     def _with_chosen_id(self, judge: Judge, link: Link, expected: Frame, seen: Seen) -> Frame:
         if is_answer(expected):
             return expected
-        msg_id, is_new = self.mirror.chosen_id(link, expected, seen.frame.msg_id)
-        if isinstance(expected.body, Revoke) and is_new:
-            neighbour = self.mirror.neighbour(link)
+        body, said = expected.body, seen.frame.body
+        if isinstance(body, Revoke) and isinstance(said, Revoke) and body.seq and said.seq:
+            expected = evolve(expected, body=evolve(body, seq=self._chosen_number(judge, link, body.seq, said.seq)))
+        return evolve(expected, msg_id=self.mirror.chosen_id(link, expected.msg_id, seen.frame.msg_id))
+
+    def _chosen_number(self, judge: Judge, link: Link, expected: int, seen: int) -> int:
+        neighbour = self.mirror.neighbour(link)
+        raised = expected > self.mirror.highest_number(neighbour) + 1
+        number, is_new = self.mirror.chosen_number(neighbour, expected, seen)
+        if is_new:
             last = self.subject.last_number.get(neighbour, 0)
-            if msg_id <= last:
-                judge.other(Difference("MsgID of the revoke", f"above {last}", str(msg_id), "REV-15"))
-            self.subject.last_number[neighbour] = max(last, msg_id)
-        return evolve(expected, msg_id=msg_id)
+            if number <= last:
+                rule = "EXT-5" if raised else "EXT-10"
+                judge.other(Difference("seq of the revoke", f"above {last}", str(number), rule))
+            self.subject.last_number[neighbour] = max(last, number)
+        return number
 
     def _judge_closing(self, judge: Judge, closing: set[Link]) -> None:
         for link, peer in list(self.peers.items()):
@@ -389,12 +401,12 @@ class World:
                 raise Deviated(one.rule)
 
     def _acknowledge(self, agreed: dict[Link, list[Frame]]) -> None:
-        """Hubs that this tool plays answer orders, reports and fences."""
+        """Hubs that this tool plays answer orders, reports and fences, each with a success."""
         for link, frames in agreed.items():
             for frame in frames:
                 peer = self.peers.get(link)
-                if peer is not None and peer.acknowledges and isinstance(frame.body, AssistOffline):
-                    peer.answer(frame, Reason.OK if frame.body.node_id else Reason.NOT_INDEXED)
+                if peer is not None and peer.acknowledges and isinstance(frame.body, TO_ACKNOWLEDGE):
+                    peer.answer(frame)
 
 
 def _by_link(steps: Sequence[Step]) -> tuple[dict[Link, list[Frame]], set[Link]]:

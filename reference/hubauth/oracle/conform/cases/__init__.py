@@ -10,9 +10,10 @@ from hubauth.oracle.conform.cases import (  # noqa: I001 - a case depends only o
     perms,
     links,
     admission,
+    extension,
 )
 from hubauth.oracle.conform.declare import CASES
 
-FLOWS = (framing, register, routing, authenticate, presence, revoke, perms, links, admission)
+FLOWS = (framing, register, routing, authenticate, presence, revoke, perms, links, admission, extension)
 
 __all__ = ["CASES", "FLOWS"]

@@ -59,7 +59,7 @@ def needs_an_answer(world: World) -> None:
     device.say(Register(device.device_id))
 
 
-@case("BIND-11", needs=("register", "parent"), depends_on=("LINK-2",))
+@case("BIND-11", needs=("register", "parent", "extension"), depends_on=("LINK-2",))
 def announces_everybody(world: World) -> None:
     """When its parent is back, the hub announces everybody who is online."""
     world.registered()

@@ -1,6 +1,6 @@
 """Where a device is: sessions, announcements, roaming, and going offline."""
 
-from hubauth.core.messages import AssistAuthenticate, AssistOffline, Offline, Register
+from hubauth.core.messages import AssistOffline, HubDismiss, HubOnline, Offline, Register
 from hubauth.oracle.conform.declare import case
 from hubauth.oracle.conform.world import World
 
@@ -25,7 +25,7 @@ def supersedes(world: World) -> None:
     world.again(device).authenticate()
 
 
-@case("EXT-9", needs=("register", "two_child_hubs"), depends_on=("BIND-6",))
+@case("EXT-9", needs=("register", "two_child_hubs", "extension"), depends_on=("BIND-6",))
 def dismisses(world: World) -> None:
     """A device announced by a second child hub: the first is told to let go of it."""
     first, second = world.child_hub(0), world.child_hub(1)
@@ -34,7 +34,15 @@ def dismisses(world: World) -> None:
     world.registered().opaque(behind.node_id)
 
 
-@case("BIND-8", needs=("register", "child_hub"), depends_on=("BIND-6",))
+@case("EXT-9/child", needs=("register", "child_hub", "extension"), depends_on=("BIND-6",))
+def takes_no_orders_from_below(world: World) -> None:
+    """An order to let go that comes from a child hub is answered 403 and changes nothing."""
+    hub, device = world.child_hub(), world.registered()
+    hub.say(HubDismiss(device.device_id, device.node_id))
+    world.registered().opaque(device.node_id)
+
+
+@case("BIND-8", needs=("register", "child_hub", "extension"), depends_on=("BIND-6",))
 def gives_way_to_an_announcement(world: World) -> None:
     """A device that a child hub announces loses its session here."""
     hub, device = world.child_hub(), world.registered()
@@ -42,13 +50,13 @@ def gives_way_to_an_announcement(world: World) -> None:
     world.registered().opaque(device.node_id)
 
 
-@case("BIND-9", needs=("register", "two_child_hubs"), depends_on=("EXT-9",))
+@case("BIND-9", needs=("register", "two_child_hubs", "extension"), depends_on=("EXT-9",))
 def ignores_late_announcements(world: World) -> None:
     """Until the order to let go is answered, that child's announcements of the node are ignored."""
     first, second = world.child_hub(0), world.child_hub(1)
     behind, device = first.adopt(), world.registered()
     first.acknowledges = False
-    order = second.announce(behind.device_id, behind.node_id).request(first, AssistOffline)
+    order = second.announce(behind.device_id, behind.node_id).request(first, HubDismiss)
     first.announce(behind.device_id, behind.node_id)
     device.opaque(behind.node_id)
     first.acknowledges = True
@@ -57,7 +65,7 @@ def ignores_late_announcements(world: World) -> None:
     device.opaque(behind.node_id)
 
 
-@case("BIND-10", needs=("register", "child_hub"), depends_on=("BIND-6",))
+@case("BIND-10", needs=("register", "child_hub", "extension"), depends_on=("BIND-6",))
 def drops_false_announcements(world: World) -> None:
     """Announcements of the hub itself, of the sender, or against a known binding are dropped."""
     hub, device = world.child_hub(), world.registered()
@@ -68,7 +76,7 @@ def drops_false_announcements(world: World) -> None:
     world.registered().opaque(device.node_id)
 
 
-@case("BIND-4", needs=(*_NEEDS, "child_hub", "presence"), depends_on=("BIND-6",))
+@case("BIND-4", needs=(*_NEEDS, "child_hub", "extension"), depends_on=("BIND-6",))
 def a_hub_that_comes_again(world: World) -> None:
     """A child hub on a new connection: the old one is closed and everything behind it is offline until announced."""
     hub = world.child_hub()
@@ -127,7 +135,7 @@ def not_for_others(world: World) -> None:
     first.say(Offline(second.device_id, first.node_id))
 
 
-@case("OFF-6", needs=("register", "offline", "child_hub"), depends_on=("BIND-6",))
+@case("OFF-6", needs=("register", "offline", "child_hub", "extension"), depends_on=("BIND-6",))
 def believes_reports(world: World) -> None:
     """A child hub reports that a device behind it is gone: answered 1, and it is not reached any more."""
     hub = world.child_hub()
@@ -145,15 +153,17 @@ def refuses_late_reports(world: World) -> None:
     world.registered().opaque(device.node_id)
 
 
-@case("OFF-12", needs=("register", "offline", "child_hub"), depends_on=("OFF-6",))
+@case("OFF-12", needs=("register", "offline", "child_hub", "extension"), depends_on=("OFF-6",))
 def believes_offline_of_hubs(world: World) -> None:
     """A child hub may say offline for a device behind it, by node or by name, and for nobody else."""
     hub, device = world.child_hub(), world.registered()
-    first, second = hub.adopt(), hub.adopt()
+    first, second, third = hub.adopt(), hub.adopt(), hub.adopt()
     hub.say(Offline(first.device_id, first.node_id))
     hub.say(Offline(second.device_id))
+    hub.say(AssistOffline(third.device_id))
     hub.say(Offline(device.device_id, device.node_id))
-    for peer in (first, second):
+    hub.say(AssistOffline(device.device_id))
+    for peer in (first, second, third):
         device.opaque(peer.node_id)
 
 
@@ -163,7 +173,7 @@ def code_of_not_online(world: World) -> None:
     world.child_hub().say(AssistOffline(world.fresh_name(), 0xFFF0_0000))
 
 
-@case("OFF-8", needs=(*_NEEDS, "child_hub"), depends_on=("BIND-6",))
+@case("OFF-8", needs=(*_NEEDS, "child_hub", "routes_below"), depends_on=("BIND-6",))
 def loses_a_hub(world: World) -> None:
     """When a child hub is gone, so is everything behind it."""
     hub = world.child_hub()
@@ -175,32 +185,32 @@ def loses_a_hub(world: World) -> None:
 # With a parent above
 
 
-@case("EXT-8", needs=("register", "authenticate", "parent"), depends_on=("REG-6",))
+@case("EXT-8", needs=("register", "authenticate", "parent", "extension"), depends_on=("REG-6",))
 def announces(world: World) -> None:
-    """Every binding is announced to the parent, with an empty credential and the node id."""
+    """Every binding is announced to the parent, with the node id; nothing comes back that would change anything."""
     device = world.registered()
     world.again(device).authenticate()
 
 
-@case("EXT-15", needs=("register", "parent"), depends_on=("REG-6",))
-def fields_of_announcements(world: World) -> None:
-    """An announcement has an empty credential, written, and the node id."""
-    world.registered()
-
-
-@case("BIND-6/up", needs=("register", "child_hub", "parent"), depends_on=("BIND-6",))
+@case("BIND-6/up", needs=("register", "child_hub", "parent", "extension"), depends_on=("BIND-6",))
 def passes_announcements_up(world: World) -> None:
     """What a child hub announces is announced to the parent."""
     world.child_hub().adopt()
 
 
-@case("BIND-10/parent", needs=("parent",), depends_on=("FRAME-10",))
+@case("BIND-10/parent", needs=("parent", "extension"), depends_on=("FRAME-10",))
 def drops_announcements_of_the_parent(world: World) -> None:
     """An announcement from the parent is dropped."""
-    world.parent.say(AssistAuthenticate(world.fresh_name(), "", 0xFFF0_0000))
+    world.parent.say(HubOnline(world.fresh_name(), 0xFFF0_0000))
 
 
-@case("OFF-5", needs=("register", "offline", "parent"), depends_on=("EXT-8",))
+@case("EXT-9/parent", needs=("parent", "extension"), depends_on=("FRAME-10",))
+def has_nobody_to_let_go(world: World) -> None:
+    """An order to let go of a node that is not online is answered 4701."""
+    world.parent.say(HubDismiss(world.fresh_name(), 0xFFF0_0000))
+
+
+@case("OFF-5", needs=("register", "offline", "parent"), depends_on=("REG-6",))
 def reports_offline(world: World) -> None:
     """A device that says offline is reported to the parent."""
     world.registered().offline()
@@ -229,7 +239,7 @@ def does_not_wait_for_the_parent(world: World) -> None:
     world.parent.answer(report)
 
 
-@case("OFF-8/up", needs=("register", "child_hub", "parent"), depends_on=("BIND-6",))
+@case("OFF-8/up", needs=("register", "child_hub", "parent", "extension"), depends_on=("BIND-6",))
 def reports_what_was_behind(world: World) -> None:
     """When a child hub is gone, everything behind it is reported to the parent."""
     hub = world.child_hub()
@@ -238,16 +248,16 @@ def reports_what_was_behind(world: World) -> None:
     hub.hang_up()
 
 
-@case("BIND-12", needs=("register", "parent"), depends_on=("EXT-8",))
+@case("BIND-12", needs=("register", "parent", "extension"), depends_on=("EXT-8",))
 def lets_go_when_told(world: World) -> None:
     """Told by its parent that a device is elsewhere, the hub ends its session, answers 1 and reports nothing."""
     device = world.registered()
-    world.parent.say(AssistOffline(device.device_id, device.node_id))
-    world.parent.say(AssistOffline(device.device_id, device.node_id))
+    world.parent.say(HubDismiss(device.device_id, device.node_id))
+    world.parent.say(HubDismiss(device.device_id, device.node_id))
 
 
-@case("BIND-12/down", needs=("register", "child_hub", "parent"), depends_on=("BIND-6",))
+@case("BIND-12/down", needs=("register", "child_hub", "parent", "extension"), depends_on=("BIND-6",))
 def passes_the_order_down(world: World) -> None:
     """The same for a device behind a child hub: the order goes down."""
     behind = world.child_hub().adopt()
-    world.parent.say(AssistOffline(behind.device_id, behind.node_id))
+    world.parent.say(HubDismiss(behind.device_id, behind.node_id))

@@ -4,9 +4,9 @@ from hubauth.core.messages import (
     Action,
     Answer,
     AssistAuthenticate,
-    AssistOffline,
     AssistRegister,
     Authenticate,
+    HubFence,
     Major,
     Reason,
     Revoke,
@@ -16,6 +16,7 @@ from hubauth.oracle.conform.world import World
 
 _NEEDS = ("register", "revoke", "admin")
 _HUBS = ("register", "revoke", "child_hub")
+_EXTENDED = (*_HUBS, "extension")
 
 
 @case("REV-1", needs=("register", "authenticate", "revoke"), depends_on=("FRAME-10",))
@@ -132,14 +133,14 @@ def tells_the_hubs(world: World) -> None:
     admin.revoke(world.fresh_name(), node_id=77, credential="x" * 43)
 
 
-@case("EXT-11", needs=(*_HUBS, "admin"), depends_on=("REV-2",))
+@case("EXT-11", needs=(*_EXTENDED, "admin"), depends_on=("REV-2",))
 def fences_its_revokes(world: World) -> None:
-    """A broadcast revoke to a hub is followed by assist_offline with node_id 0 on the same link."""
+    """A broadcast revoke to a hub is followed by hub_fence on the same link."""
     world.child_hub()
     world.admin().revoke(world.fresh_name())
 
 
-@case("EXT-12", needs=(*_HUBS, "admin"), depends_on=("EXT-11",))
+@case("EXT-12", needs=(*_EXTENDED, "admin"), depends_on=("EXT-11",))
 def owes_what_was_not_acknowledged(world: World) -> None:
     """A revoke whose fence was not answered is sent again, with its number, when that hub comes back."""
     hub, admin = world.child_hub(), world.admin()
@@ -150,7 +151,7 @@ def owes_what_was_not_acknowledged(world: World) -> None:
     world.child_hub()
 
 
-@case("EXT-12/acknowledged", needs=(*_HUBS, "admin"), depends_on=("EXT-12",))
+@case("EXT-12/acknowledged", needs=(*_EXTENDED, "admin"), depends_on=("EXT-12",))
 def owes_nothing_more(world: World) -> None:
     """A revoke whose fence was answered is not sent again."""
     hub, admin = world.child_hub(), world.admin()
@@ -159,7 +160,7 @@ def owes_nothing_more(world: World) -> None:
     world.child_hub()
 
 
-@case("REV-21", needs=(*_HUBS, "admin"), depends_on=("EXT-12/acknowledged",))
+@case("REV-21", needs=(*_EXTENDED, "admin"), depends_on=("EXT-12/acknowledged",))
 def pays_in_batches(world: World) -> None:
     """What a hub is owed comes in batches, the next when the fence behind the one before was answered."""
     hub, admin = world.child_hub(), world.admin()
@@ -169,7 +170,7 @@ def pays_in_batches(world: World) -> None:
     world.again(hub).authenticate()
 
 
-@case("REV-22", needs=(*_HUBS, "admin", "root", "revoke_on_reregister"), depends_on=("REV-21",))
+@case("REV-22", needs=(*_EXTENDED, "admin", "root", "revoke_on_reregister"), depends_on=("REV-21",))
 def nothing_overtakes_the_revoke(world: World) -> None:
     """A hub that registers a device hears of the revoke that waits for it before it has the new credential."""
     hub, admin, device = world.child_hub(), world.admin(), world.registered()
@@ -181,7 +182,7 @@ def nothing_overtakes_the_revoke(world: World) -> None:
     world.child_hub()
 
 
-@case("EXT-10", needs=(*_HUBS, "authenticate"), depends_on=("AUTH-1",))
+@case("EXT-10", needs=(*_EXTENDED, "authenticate"), depends_on=("AUTH-1",))
 def acts_once_per_number(world: World) -> None:
     """A revoke from a hub is acted on once per number; an older number, or the same again, changes nothing."""
     hub = world.child_hub()
@@ -193,14 +194,14 @@ def acts_once_per_number(world: World) -> None:
     world.again(device).authenticate()
 
 
-@case("EXT-10/unnumbered", needs=("register", "revoke", "two_child_hubs"), depends_on=("EXT-10",))
+@case("EXT-10/unnumbered", needs=("register", "revoke", "two_child_hubs", "extension"), depends_on=("EXT-10",))
 def acts_without_number(world: World) -> None:
-    """A revoke from a hub with MsgID 0 is always acted on, and passed on with a number."""
+    """A revoke from a hub without seq is always acted on, and passed on with a number."""
     hub, _, device = world.child_hub(0), world.child_hub(1), world.registered()
     hub.pass_on(Revoke(device.device_id), number=0)
 
 
-@case("EXT-10/increasing", needs=(*_HUBS, "admin"), depends_on=("REV-2",))
+@case("EXT-10/increasing", needs=(*_EXTENDED, "admin"), depends_on=("REV-2",))
 def numbers_increase(world: World) -> None:
     """Revokes to a hub carry increasing numbers."""
     world.child_hub()
@@ -209,13 +210,21 @@ def numbers_increase(world: World) -> None:
         admin.revoke(world.fresh_name())
 
 
-@case("EXT-11/answered", needs=("revoke", "child_hub"), depends_on=("TRUST-1",))
+@case("EXT-10/addressed", needs=(*_EXTENDED, "admin"), depends_on=("REV-2",))
+def numbers_no_addressed_one(world: World) -> None:
+    """A revoke addressed to a child hub carries no number, also if its originator wrote one."""
+    hub, admin = world.child_hub(), world.admin()
+    admin.say(Revoke(world.fresh_name(), seq=7), target=hub.node_id)
+    admin.revoke(world.fresh_name())
+
+
+@case("EXT-11/answers", needs=("revoke", "child_hub", "extension"), depends_on=("TRUST-1",))
 def answers_fences(world: World) -> None:
-    """A fence from a hub is answered 4701."""
-    world.child_hub().say(AssistOffline(world.fresh_name()))
+    """A fence from a hub is answered 1."""
+    world.child_hub().say(HubFence())
 
 
-@case("REV-17", needs=_HUBS, depends_on=("EXT-10",))
+@case("REV-17", needs=_EXTENDED, depends_on=("EXT-10",))
 def answers_go_to_the_originator(world: World) -> None:
     """The answer to a revoke by somebody behind a child hub is addressed to that one, through the hub."""
     hub, device = world.child_hub(), world.registered()
@@ -223,7 +232,7 @@ def answers_go_to_the_originator(world: World) -> None:
     hub.pass_on(Revoke(device.device_id), source=behind.node_id)
 
 
-@case("REV-18/delivers", needs=(*_HUBS, "admin"), depends_on=("REV-2", "REG-7/keeps-none", "REG-8"))
+@case("REV-18/delivers", needs=(*_EXTENDED, "admin"), depends_on=("REV-2", "REG-7/keeps-none", "REG-8"))
 def delivers_answers_of_others(world: World) -> None:
     """A child hub's answer to a revoke is delivered to the originator with its MsgID; one nobody waits for is not."""
     hub, admin = world.child_hub(), world.admin()
@@ -242,14 +251,14 @@ def routes_when_addressed(world: World) -> None:
     admin.revoke(device.device_id, target=hub.node_id)
 
 
-@case("REV-2/hub", needs=("register", "revoke", "two_child_hubs"), depends_on=("EXT-10",))
+@case("REV-2/hub", needs=("register", "revoke", "two_child_hubs"), depends_on=("FRAME-10",))
 def passes_revokes_on(world: World) -> None:
     """A revoke from one child hub goes to the other and not back."""
     first, _ = world.child_hub(0), world.child_hub(1)
     first.pass_on(Revoke(world.fresh_name()))
 
 
-@case("TRUST-6", needs=_HUBS, depends_on=("EXT-10",))
+@case("TRUST-6", needs=_EXTENDED, depends_on=("EXT-10",))
 def trusts_what_hubs_checked(world: World) -> None:
     """A revoke over a hub link needs no permission here: the hub of the originator has checked it."""
     hub, device = world.child_hub(), world.registered()
@@ -280,7 +289,7 @@ def revokes_by_itself(world: World) -> None:
 
 @case("REV-2/up", needs=(*_NEEDS, "parent"), depends_on=("REV-9",))
 def tells_the_parent(world: World) -> None:
-    """A broadcast revoke goes to the parent too, with a fence."""
+    """A broadcast revoke goes to the parent, too."""
     world.admin().revoke(world.fresh_name())
 
 

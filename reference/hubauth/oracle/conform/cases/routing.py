@@ -94,7 +94,7 @@ def counts_hops(world: World) -> None:
         first.opaque(second.node_id, hops=hops)
 
 
-@case("BIND-6", needs=(*_NEEDS, "child_hub"), depends_on=("FRAME-4", "TRUST-1"))
+@case("BIND-6", needs=(*_NEEDS, "child_hub", "extension"), depends_on=("FRAME-4", "TRUST-1"))
 def believes_announcements(world: World) -> None:
     """A device that a child hub announces is reached through that hub, and may speak through it."""
     hub = world.child_hub()
@@ -111,7 +111,7 @@ def drops_false_sources_of_hubs(world: World) -> None:
     hub.opaque(first.node_id, source=0xFFF0_0000)
 
 
-@case("FRAME-7/hub", needs=(*_NEEDS, "child_hub"), depends_on=("FRAME-4", "TRUST-1"))
+@case("FRAME-7/hub", needs=(*_NEEDS, "child_hub", "routes_below"), depends_on=("FRAME-4", "TRUST-1"))
 def never_back_to_hubs(world: World) -> None:
     """A frame from behind a child hub for a node behind the same hub is not sent back there."""
     hub = world.child_hub()
