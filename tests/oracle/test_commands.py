@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hubauth.cli import main
 from hubauth.core import authenticate
 from hubauth.oracle.vectors_files import FOLDER, MANIFEST, archive_of, archived_files, folder_files
+from tests.oracle.asking import Peer
 from tests.report.hostile import HOSTILE, assert_harmless
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,26 +185,6 @@ def listening() -> Iterator[tuple[str, int]]:
             assert process.wait(30) == 0
         finally:
             process.kill()
-
-
-class Peer:
-    """A connection that asks."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=30)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, **request: Any) -> dict[str, Any]:
-        self.socket.sendall(json.dumps(request).encode() + b"\n")
-        return self.answer()
-
-    def answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.file.readline())
-        return answer
-
-    def close(self) -> None:
-        self.file.close()
-        self.socket.close()
 
 
 def test_every_connection_is_a_conversation_of_its_own() -> None:

@@ -3,39 +3,18 @@
 import json
 import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from hubauth.cli.oracle import MAX_SESSIONS
+from tests.oracle.asking import Peer
 
 REFUSED = {"did": "error", "error": "too many conversations"}
 ENDED = {"did": "error", "error": "silent for too long, and somebody else asks"}
-
-
-class Peer:
-    """A connection that asks."""
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=30)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, **request: Any) -> dict[str, Any]:
-        self.socket.sendall(json.dumps(request).encode() + b"\n")
-        return self.answer()
-
-    def answer(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self.file.readline())
-        return answer
-
-    def close(self) -> None:
-        self.file.close()
-        self.socket.close()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from hubauth.core.outputs import Output, Send
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from tests.oracle.conform.broken import Broken, Decide, answering, body_of, dropping, instead, rewriting, with_state
+from tests.oracle.conform.breaking import Broken, Decide, answering, body_of, dropping, instead, rewriting, with_state
 
 
 def _forgets_what_it_owes() -> Decide:

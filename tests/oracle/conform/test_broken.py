@@ -8,7 +8,8 @@ from hubauth.oracle.conform.results import VIOLATIONS, exit_code
 from hubauth.oracle.report import table
 from hubauth.shell import engine
 from hubauth.wire.framing import encode_frame
-from tests.oracle.conform.broken import BROKEN, Broken, spoiling
+from tests.oracle.conform.breaking import Broken, spoiling
+from tests.oracle.conform.broken import BROKEN
 from tests.oracle.conform.broken_extension import BROKEN_EXTENSION
 from tests.oracle.conform.hubs import describe, in_thread, judge
 

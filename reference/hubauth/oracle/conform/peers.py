@@ -9,6 +9,7 @@ from hubauth.core.messages import (
     NO_GRANT,
     SUB_PROTO,
     Answer,
+    AssistAuthenticate,
     AssistRegister,
     Authenticate,
     Body,
