@@ -163,7 +163,7 @@ NextBatch(t, key, link) ==
         told == Write(t, key, link, numbers, messages)
     IN [told EXCEPT !.s.nb[key].batch = IF numbers = <<>> /\ messages = <<>> THEN 0 ELSE told.s.nb[key].written]
 
-\* EXT-13: a plain hub cannot tell a revoke that is repeated from a new one, so it is told once. A child hub that is away
+\* REV-23: a plain hub cannot tell a revoke that is repeated from a new one, so it is told once. A child hub that is away
 \* gets no credential meanwhile, so it is told when it returns; a parent does, so it is told only what names one.
 TellOnce(t, key, link, m) ==
     [Emit(t, link, RevokeFrame(0, m)) EXCEPT !.s.nb[key].said = @ \cup {m},
@@ -475,7 +475,7 @@ OnRevoke(t, link, f) ==
         noted == [t EXCEPT !.s.nb[key].handled = f.seq]
         obeyed == PassRevokeOn(RevokeHere(noted, m, ""), m, key)
     IN IF IsPlain(t.h, key)
-       THEN \* EXT-13: always, but for the echo of what it was told.
+       THEN \* REV-24: always, but for the echo of what it was told.
             IF m \in t.s.nb[key].said /\ Bug # "EchoObeyed"
             THEN [t EXCEPT !.lost = @ \cup {m.dev}]
             ELSE LET done == PassRevokeOn(RevokeHere(t, m, ""), m, key)

@@ -93,7 +93,7 @@ class Model:
         expected = visible(done.outputs)
         difference = taken.wrong or find_difference(self._now.codec, expected, seen, done.rules)
         if difference is None:
-            bound = bind_all(after.aliases, expected, seen, done.state)
+            bound = bind_all(after.aliases, expected, seen, self._now.codec, done.state)
             if not isinstance(bound, Difference):
                 self._now = evolve(after, aliases=bound)
                 return Comparison(Outcome.CONFORMS, did)

@@ -63,7 +63,7 @@ _REQUESTS: dict[type[Body], tuple[str, ...]] = {
     AssistRegister: ("AUTHY-1", "REG-8", "REG-5"),
     AssistAuthenticate: ("REG-16", "AUTH-25", "AUTH-21", "AUTH-20", "AUTH-9", "AUTH-5"),
     AssistQueryCredential: ("AUTH-6", "AUTH-21", "AUTH-20", "AUTH-9"),
-    Revoke: ("REG-10", "REV-3", "REV-2", "EXT-12", "EXT-13"),
+    Revoke: ("REG-10", "REV-3", "REV-2", "EXT-12", "REV-23"),
     Offline: ("BIND-8", "BIND-3"),
     AssistOffline: ("BIND-12", "OFF-8", "OFF-6", "REV-6", "OFF-1", "OFF-4", "BIND-2", "OFF-13", "OFF-5"),
     HubOnline: ("BIND-11", "BIND-10", "BIND-9", "BIND-6", "EXT-8"),

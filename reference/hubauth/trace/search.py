@@ -50,7 +50,7 @@ _CHANGEABLE = frozenset(
         "BIND-10",
         "EXT-1",
         "EXT-10",
-        "EXT-13",
+        "REV-23",
         "REV-9",
         "REV-17",
         "REV-18",

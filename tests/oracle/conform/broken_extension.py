@@ -189,7 +189,7 @@ BROKEN_EXTENSION: dict[str, Broken] = {
     "tells nobody that it is no hub": Broken("EXT-7", answering(_keeps_to_itself)),
     "is content to be a device": Broken("EXT-7", instead(Answer, _is_content), role="child"),
     "dismisses nobody": Broken("EXT-9", dropping(HubDismiss)),
-    "fences for plain hubs": Broken("EXT-13", rewriting(_fences_for_plain_hubs)),
+    "fences for plain hubs": Broken("REV-23", rewriting(_fences_for_plain_hubs)),
     "searches with an empty credential": Broken(
         "EXT-14", instead(AssistAuthenticate, _searches_for_anything), role="middle"
     ),

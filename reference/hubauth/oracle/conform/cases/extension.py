@@ -151,7 +151,7 @@ def stays_away_as_a_device(world: World) -> None:
     world.answer_join(world.parent_returns())
 
 
-@case("EXT-13", needs=("register", "revoke", "admin", *_CHILD), depends_on=("EXT-3", "REV-2"))
+@case("REV-23", needs=("register", "revoke", "admin", *_CHILD), depends_on=("EXT-3", "REV-2"))
 def tells_plain_hubs_once(world: World) -> None:
     """A plain child hub is sent a revoke once, without number and fence; while it is away, not at all."""
     hub, admin = world.child_hub(plain=True), world.admin()
