@@ -41,7 +41,7 @@ BUDGET = 20_000
 _SECOND_LOOK = 50
 """Steps to find out whether a row could have been explained otherwise."""
 _CHANGEABLE = frozenset(
-    {"FRAME-2", "FRAME-5", "FRAME-7", "FRAME-22", "BIND-9", "BIND-10", "REV-15", "REV-17", "REV-18"}
+    {"FRAME-2", "FRAME-5", "FRAME-7", "FRAME-22", "FRAME-27", "BIND-9", "BIND-10", "REV-15", "REV-17", "REV-18"}
 )
 """Rules by which an input does nothing now, but might do something at another time."""
 _TIMELESS = (Purpose.DISMISS, Purpose.FENCE)
