@@ -244,7 +244,7 @@ def entry_of_an_authentication(presented: str, given_node: int, given_credential
     state = step(BELOW, JOINED, Received(1, Frame(Authenticate("lamp", presented)))).state
     if "lamp" in state.whitelist:
         return False
-    verified = Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "lamp", 30, grant=Grant("node", ()))
+    verified = Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "lamp", 30, presented, Grant("node", ()))
     state = step(BELOW, state, Received(PARENT, Frame(verified, Major.OK_RESP, state.next_msg_id - 1, 1))).state
     entry = Entry(30, presented)
     if state.whitelist.get("lamp") != entry:

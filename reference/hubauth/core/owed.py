@@ -22,7 +22,7 @@ from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
 from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Purpose, is_extended
 from hubauth.core.ordered import EMPTY, OrderedIds
-from hubauth.core.outputs import NoteKind, Send
+from hubauth.core.outputs import Send
 from hubauth.core.transition import Transition
 
 

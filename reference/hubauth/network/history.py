@@ -127,17 +127,28 @@ def must_be_answered(policy: Policy, before: State, received: Received) -> bool:
     """Whether the rules leave a hub no choice but to answer a request that may be answered."""
     link, body = received.link, received.frame.body
     session = before.links.get(link)
-    if link == PARENT or isinstance(body, Register | Authenticate):
+    if isinstance(body, Register | Authenticate):
         return True
+    named = received.frame.source != 0 or _assists(body)
+    if link == PARENT:
+        return named or isinstance(body, Offline)
     if session is None:
         return policy.trust is Trust.LINKS  # a laboratory may take it for a hub, and its frame for unreachable
-    if not _is_reachable(before, session, received.frame.source) or isinstance(body, PermsInvalidate):
+    reachable = named if session.is_hub and received.frame.source == 0 else _is_reachable(before, session, received)
+    if not reachable or isinstance(body, PermsInvalidate):
         return False  # dropped; only a refusal is answered
     own = isinstance(body, Offline) and (session.is_hub or body.device_id == session.device_id)
     return policy.answer_offline or not own
 
 
-def _is_reachable(before: State, session: Session, source: int) -> bool:
+def _assists(body: object) -> bool:
+    """Whether a hub that says this need not name itself."""
+    action = getattr(body, "action", None)
+    return isinstance(action, Action) and action.value.startswith("assist_")
+
+
+def _is_reachable(before: State, session: Session, received: Received) -> bool:
+    source = received.frame.source
     route = before.directory.get(source)
     below = session.is_hub and route is not None and route.via == session.node_id
     unnamed = source == 0 and not session.is_hub

@@ -46,6 +46,7 @@ _CHANGEABLE = frozenset(
         "FRAME-5",
         "FRAME-7",
         "FRAME-22",
+        "FRAME-27",
         "BIND-9",
         "BIND-10",
         "EXT-1",

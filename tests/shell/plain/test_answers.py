@@ -34,14 +34,20 @@ class Parent:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer, data = writer, bytearray()
-        while received := await reader.read(65536):
-            data += received
-            while (frame := unpack(data)) is not None:
-                fields = frame.body if self._dialect == "flat" else frame.body["data"]
-                if fields.get("device_id") == "ours":
-                    self.answer(frame.body["action"], 1, frame.msg_id, **success("ours", 50))
-                elif frame.body["action"].startswith("assist_") and frame.body["action"] != "assist_offline":
-                    self._asked.put_nowait({"action": frame.body["action"], **fields})
+        try:
+            while received := await reader.read(65536):
+                data += received
+                while (frame := unpack(data)) is not None:
+                    self._take(frame)
+        finally:
+            writer.transport.abort()
+
+    def _take(self, frame: Any) -> None:
+        fields = frame.body if self._dialect == "flat" else frame.body["data"]
+        if fields.get("device_id") == "ours":
+            self.answer(frame.body["action"], 1, frame.msg_id, **success("ours", 50))
+        elif frame.body["action"].startswith("assist_") and frame.body["action"] != "assist_offline":
+            self._asked.put_nowait({"action": frame.body["action"], **fields})
 
     def answer(self, action: str, code: int, msg_id: int = 0, **fields: Any) -> None:
         """Send an answer; in flat only what that dialect has."""

@@ -5,6 +5,7 @@ UNASKED = {
     "TRUST-2": "shows only after a change of policy",
     "TRUST-4": "would make a provisioned device useless for ever",
     "TRUST-5": "for laboratories; off by default",
+    "TRUST-9": "is about the configuration: where a hub connects from",
     "TRUST-8": "shows only before a hub has ever been admitted by its parent",
     "AUTHY-1": "needs an authority elsewhere in the tree",
     "REG-3": "needs four thousand million registrations",
