@@ -147,7 +147,8 @@ def test_who_does_not_read_loses_what_others_send_it_and_the_buffer_stays_bounde
                 await sender.send(9, bytes(60_000), target=answer.body.node_id)
                 assert (await sender.get_perms()).reason is Reason.OK
                 assert (
-                    sloth._unreleased + (sloth._transport.get_write_buffer_size() if sloth._transport else 0) < 200_000
+                    sloth._outgoing.unreleased + (sloth._transport.get_write_buffer_size() if sloth._transport else 0)
+                    < 200_000
                 )
                 if hub.observer.counters["unsent", "crowded"] > 20:
                     break

@@ -86,7 +86,7 @@ def test_a_disk_that_hangs_does_not_gather_frames(tmp_path: Path, monkeypatch: p
             sender.writer.write(frame * 400)
             await until(lambda: hub.engine.overloaded or sender.writer.transport.get_write_buffer_size() == 0)
             assert hub.engine.overloaded, "read on, although nothing could leave"
-            held = sum(len(data) for connection in hub._connections for data in connection._outgoing)
+            held = sum(len(data) for connection in hub._connections for data in connection._outgoing._put)
             assert held < 4_000_000
             disk.set()
             assert len(await reader.frames(400)) == 400
@@ -127,7 +127,9 @@ async def read_on(one: Peer) -> None:
 
 def waiting(connection: Connection) -> int:
     """What was not written yet."""
-    return connection._unreleased + (connection._transport.get_write_buffer_size() if connection._transport else 0)
+    return connection._outgoing.unreleased + (
+        connection._transport.get_write_buffer_size() if connection._transport else 0
+    )
 
 
 def test_who_sends_more_than_it_may_is_not_listened_to_for_a_while() -> None:

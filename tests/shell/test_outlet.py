@@ -9,6 +9,7 @@ import uvloop
 from hubauth.core.messages import Answer, Frame, GetPerms, Major
 from hubauth.shell.addresses import Address
 from hubauth.shell.connection import Connection
+from hubauth.shell.outgoing import Outgoing
 from hubauth.shell.outlet import Outlet
 from tests.shell.harness import config, run, running, until
 from tests.shell.raw import Peer, peer, register, written
@@ -57,13 +58,13 @@ async def admitted(stack: AsyncExitStack, address: Address, name: str) -> tuple[
 
 def test_a_broadcast_leaves_piece_by_piece_and_answers_come_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[int] = []
-    write = Connection._write
+    write = Outgoing.write
 
-    def noted(self: Connection, transport: asyncio.Transport, data: bytes, *, closes: bool) -> None:
+    def noted(self: Outgoing, transport: asyncio.Transport, data: bytes, *, closes: bool) -> None:
         handed.append(len(data))
         write(self, transport, data, closes=closes)
 
-    monkeypatch.setattr(Connection, "_write", noted)
+    monkeypatch.setattr(Outgoing, "write", noted)
 
     async def story() -> None:
         async with running(config()) as hub, AsyncExitStack() as stack:
@@ -89,11 +90,11 @@ def test_no_answer_overtakes_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
             sender, node = await admitted(stack, hub.address, "sender")
             reader, own = await admitted(stack, hub.address, "reader")
             await sender.send(written(Frame(bytes(LONGEST), Major.MSG, source=node, sub_proto=9)))
-            await until(lambda: any(one._kept for one in hub._connections), "the broadcast is kept")
-            (keeper,) = (one for one in hub._connections if one._kept)
-            size = keeper._kept_size
+            await until(lambda: any(one._outgoing.is_kept for one in hub._connections), "the broadcast is kept")
+            (keeper,) = (one for one in hub._connections if one._outgoing.is_kept)
+            size = keeper._outgoing.kept_size
             await reader.send(written(Frame(GetPerms(own), msg_id=7, source=own)))
-            await until(lambda: keeper._kept_size > size, "the answer is kept behind it")
+            await until(lambda: keeper._outgoing.kept_size > size, "the answer is kept behind it")
             hub.commons.outlet._take_turn()
             bodies = [frame.body for frame in await reader.frames(2)]
             assert isinstance(bodies[0], bytes) and isinstance(bodies[1], Answer)

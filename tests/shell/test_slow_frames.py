@@ -17,7 +17,7 @@ def test_a_frame_that_comes_byte_by_byte() -> None:
                     break
                 slow.writer.write(bytes([byte]))
                 await asyncio.sleep(0.05)
-            assert hub.observer.counters["closed", "frame_timeout"] == 1
+            await until(lambda: hub.observer.counters["closed", "frame_timeout"] == 1, "it is closed")
 
     run(story())
 

@@ -7,7 +7,6 @@ read. Who does not read its answers is not read from either, and beyond a limit 
 
 import asyncio
 import logging
-from collections import deque
 from typing import cast
 
 from hubauth.core.inputs import Link, LinkDown, LinkUp
@@ -15,7 +14,7 @@ from hubauth.core.messages import SUB_PROTO
 from hubauth.shell.allowance import Room
 from hubauth.shell.commons import Commons, Standing
 from hubauth.shell.origins import Origin
-from hubauth.shell.outlet import LONG
+from hubauth.shell.outgoing import CLOSE, Outgoing
 from hubauth.shell.sockets import address_of, keep_alive
 from hubauth.wire.framing import FrameDecoder, Limits
 from hubauth.wire.header import Refused, Version
@@ -28,8 +27,6 @@ _LEAST_OPAQUE = 1024
 """Bytes that a frame of another sub-protocol counts at least, read or written: it costs as much time as so many."""
 _WEIGHTS = {Standing.STRANGER: 1.0, Standing.DEVICE: 4.0, Standing.HUB: 16.0}
 """Shares of the hub's time. Many speak through a hub."""
-_CLOSE = b""
-"""In the place of a frame: close after what was put before. No frame is empty."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -41,13 +38,7 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder = FrameDecoder(version, Limits(self._limits.payload, self._limits.opaque_payload))
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._outgoing: list[bytes] = []
-        self._sealed: list[bytes] = []
-        self._unreleased = 0
-        """Bytes that were put and not released."""
-        self._kept: deque[bytes | memoryview] = deque()
-        self._kept_size = 0
-        """Bytes that were released and have to leave little by little."""
+        self._outgoing = Outgoing(commons.outlet, commons.observer, self._written)
         self._congested = False
         self._resting = False
         """Whether it has done more than it may, and is not listened to for a moment."""
@@ -75,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
     # From asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = self._outgoing.transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
         self.peer = address_of(transport.get_extra_info("peername"))
         self.connection = self.named(address_of(transport.get_extra_info("sockname")))
@@ -107,8 +98,7 @@ class Connection(asyncio.BufferedProtocol):
             # uvloop reads on and on within one turn.
             self._pace()
         else:
-            if self._kept:
-                self._commons.outlet.prefer(self)
+            self._outgoing.prefer()
             self._commons.turns.enlist(self)
 
     def _breathe(self) -> None:
@@ -139,7 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - how it was lost makes no difference
-        self._transport = None
+        self._transport = self._outgoing.transport = None
         self._congested = False
         self._ended = True
         self._commons.turns.enlist(self)
@@ -259,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether enough answers wait for this device already, or it has to rest."""
         if self._transport is None:
             return False
-        return self._resting or ((self._congested or self._unreleased > _HIGH_WATER) and not self.is_hub)
+        return self._resting or ((self._congested or self._outgoing.unreleased > _HIGH_WATER) and not self.is_hub)
 
     def become_link(self) -> None:
         """Tell the core that this connection exists."""
@@ -299,10 +289,9 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def crowded(self) -> bool:
-        transport = self._transport
-        if transport is None:
+        if self._transport is None:
             return False
-        return self._unreleased + self._waits_to_leave(transport) > self.write_limit() // 2
+        return self._outgoing.unreleased + self._outgoing.waiting > self.write_limit() // 2
 
     def may_register(self) -> bool:
         """Whether its address has registrations left."""
@@ -312,71 +301,28 @@ class Connection(asyncio.BufferedProtocol):
         """An authentication on this connection was refused."""
 
     def put(self, data: bytes) -> bool:
-        self._outgoing.append(data)
-        self._unreleased += len(data)
-        return len(self._outgoing) == 1
+        return self._outgoing.put(data)
 
     def put_close(self) -> bool:
         self.link = None
         self.closing_since = self._loop.time()
-        return self.put(_CLOSE)
+        return self._outgoing.put(CLOSE)
 
     def seal(self) -> None:
-        self._sealed, self._outgoing = self._outgoing, []
+        self._outgoing.seal()
 
     def release(self) -> None:
-        frames, self._sealed = self._sealed, []
-        transport = self._transport
-        size = sum(map(len, frames))
-        self._unreleased -= size
-        if transport is None or not frames:
+        if not self._outgoing.release():
             return
-        if self._kept or size > LONG:
-            self._keep(frames, size)
-        else:
-            self._write(transport, frames[0] if len(frames) == 1 else b"".join(frames), closes=frames[-1] == _CLOSE)
-        if self._waits_to_leave(transport) > self.write_limit() + self._limits.opaque_payload:
+        if self._outgoing.waiting > self.write_limit() + self._limits.opaque_payload:
             # The last opaque frame that was let in may have been as long as that.
             self._observer.event("slow_reader", logging.WARNING, peer=self.peer, link=self.link)
             self.drop("slow_reader", at_once=True)
         self._go_on()
 
-    def _keep(self, frames: list[bytes], size: int) -> None:
-        if not self._kept:
-            self._commons.outlet.enlist(self)
-        for frame in frames:
-            if len(frame) > LONG:
-                whole = memoryview(frame)
-                self._kept.extend(whole[at : at + LONG] for at in range(0, len(frame), LONG))
-            else:
-                self._kept.append(frame)
-        self._kept_size += size
-
-    def write_kept(self, most: int) -> int:
-        """Write about so many bytes of what is kept, and close if that is the end; how many bytes that was."""
-        pieces, written = [], 0
-        while self._kept and (written < most or self._kept[0] == _CLOSE):
-            piece = self._kept.popleft()
-            pieces.append(piece)
-            written += len(piece)
-        self._kept_size -= written
-        if self._transport is None:
-            self._kept.clear()
-            return 0
-        if pieces:
-            self._write(self._transport, b"".join(pieces), closes=not pieces[-1])
-        return written
-
-    def _write(self, transport: asyncio.Transport, data: bytes, *, closes: bool) -> None:
-        transport.write(data)
-        self._observer.count("bytes_sent", by=len(data))
-        if closes:
-            transport.close()
-        elif self._ended:
+    def _written(self) -> None:
+        if self._ended:
             self.end_if_done()
-
-    def _waits_to_leave(self, transport: asyncio.Transport) -> int:
-        return self._kept_size + transport.get_write_buffer_size()
 
     def write_limit(self) -> int:
         """How many bytes may wait for this peer."""
@@ -398,7 +344,8 @@ class Connection(asyncio.BufferedProtocol):
     def end_if_done(self) -> None:
         """After the peer's last word: close once nothing is left to answer."""
         waits = self.link is not None and self._engine.state.index.waiting.get(self.link)
-        if not (self._decoder.is_ready or self.enlisted or self._outgoing or self._sealed or self._kept or waits):
+        leaves = self._outgoing.is_unreleased or self._outgoing.is_kept
+        if not (self._decoder.is_ready or self.enlisted or leaves or waits):
             self.drop("ended")
 
     def drop(self, why: str, *, at_once: bool = False) -> None:
@@ -412,13 +359,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         if at_once:
             self._transport.abort()
-        elif self._outgoing or self._sealed:
+        elif self._outgoing.is_unreleased:
             # Before the engine's next commit, so what was put leaves first.
-            self._outgoing.append(_CLOSE)
-            if len(self._outgoing) == 1:
+            if self._outgoing.put(CLOSE):
                 self._engine.touch(self)
-        elif self._kept:
-            self._kept.append(_CLOSE)
+        elif self._outgoing.is_kept:
+            self._outgoing.close_after_kept()
         else:
             self._transport.close()
 
@@ -462,7 +408,7 @@ class Connection(asyncio.BufferedProtocol):
         self.turn_deaf()
         self.link = None
         if self._transport is not None:
-            self.write_kept(self._kept_size)
+            self._outgoing.write_kept(self._outgoing.kept_size)
             self._transport.close()
 
     def abort(self) -> None:
