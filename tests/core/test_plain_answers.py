@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hubauth.core.inputs import PARENT
+from hubauth.core.inputs import PARENT, OperatorInvalidate
 from hubauth.core.messages import (
     Action,
     Answer,
@@ -10,6 +10,7 @@ from hubauth.core.messages import (
     GetPerms,
     Grant,
     Major,
+    PermsInvalidate,
     Reason,
     Register,
 )
@@ -173,3 +174,22 @@ def test_where_answers_name_no_action_any_may_be_meant() -> None:
     hub.fires(timer)
     hub.receive(2, Register("e"))
     assert dropped("FRAME-16", PARENT, says(hub, Answer(None, NOT_ADMITTED)))
+
+
+def test_permissions_in_an_answer_without_a_number_may_be_older_than_an_invalidation() -> None:
+    hub = below_plain()
+    hub.receive(1, Register("d"))
+    says(hub, success(REGISTER, "d"))
+    hub.receive(1, GetPerms(40), source=30)
+    about = Answer(Action.GET_PERMS, OK, "", 40, grant=NODE)
+    says(hub, about)
+    assert hub.state.perms[40] == NODE, "nothing was invalidated on this link"
+    hub.happens(OperatorInvalidate(PermsInvalidate((41,))))
+    hub.happens(OperatorInvalidate(PermsInvalidate((40,))))
+    hub.receive(1, GetPerms(40), source=30)
+    done = says(hub, about)
+    assert told(done, 1) == [OK] and 40 not in hub.state.perms, "this may be the answer to an earlier question"
+    hub.receive(1, GetPerms(40), source=30)
+    (asked,) = hub.state.pending
+    says(hub, about, asked)
+    assert hub.state.perms[40] == NODE, "the number says which question it answers"

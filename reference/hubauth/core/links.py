@@ -89,6 +89,8 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
         t.invalidations += 1
         # Hubs below never lost their parent, but what this hub missed they have missed with it.
         perms.pass_down(t, PermsInvalidate((), "parent is back"), PARENT)
+        if not t.parent_extended:
+            t.put_plain(PARENT, evolve(t.plain.get(PARENT, Plain()), invalidations=t.invalidations))
     owed.welcome(t, PARENT_NEIGHBOUR)
     presence.start_announcing(t)
 

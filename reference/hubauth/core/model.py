@@ -74,6 +74,8 @@ class Plain:
     """Where it connects from."""
     timed_out: tuple[Action, ...] = ()
     """What was asked of it at least once and not answered in time, sorted."""
+    invalidations: int = 0
+    """The parent: ``State.invalidations`` when it became present."""
 
 
 @frozen

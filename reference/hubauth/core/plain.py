@@ -61,6 +61,16 @@ def find_asked(t: Transition, link: Link, answer: Answer) -> int | None:
     return fits[0]
 
 
+def doubted(t: Transition, pending: Pending) -> Pending:
+    """A request whose answer bears another number: it may be the answer to an earlier request about the same node.
+
+    So what it says of permissions counts as old if anything was invalidated since the link came up.
+    """
+    link = pending.asked
+    known = t.plain.get(link, Plain()) if link is not None else Plain()
+    return pending if known.invalidations == t.invalidations else evolve(pending, stale=True)
+
+
 def _proves(pending: Pending, answer: Answer) -> bool:
     """Whether a success can be about this request and not about another one for the same device."""
     if pending.purpose is not Purpose.AUTHENTICATE or not pending.credential:

@@ -237,7 +237,10 @@ def _on_answer(t: Transition, received: Received, answer: Answer) -> None:
         else:
             t.note("FRAME-16", "an answer to nothing that was asked", received.link)
         return
-    _settle_with(t, received, t.take_pending(msg_id), answer)
+    pending = t.take_pending(msg_id)
+    if msg_id != received.frame.msg_id:
+        pending = plain.doubted(t, pending)
+    _settle_with(t, received, pending, answer)
 
 
 def _find_asked(t: Transition, received: Received, answer: Answer) -> int | None:
