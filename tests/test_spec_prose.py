@@ -14,6 +14,7 @@ RULE_LIKE = re.compile(r"\b([A-Z]+)-[0-9]+\b")
 
 FLOWS = (
     "authenticate",
+    "extension",
     "links",
     "offline",
     "permissions",

@@ -103,8 +103,9 @@ def case_of(case_id: str, made: Record) -> Case:
     """The case, if every frame means the same after it has been written and read."""
     policy, dialect = made.policy, made.policy.dialect
     inputs = [input_form(_usual(happened, was), _payload(CODECS[dialect], happened)) for happened, was in made.steps]
-    begins = None if made.state == initial_state(policy) else made.state
-    case = record(case_id, policy, inputs, begins)
+    journal = made.state.journal
+    begins = None if made.state == initial_state(policy, journal) else made.state
+    case = record(case_id, policy, inputs, begins, journal)
     digest = digest_of(made.state)
     for one, (_, was) in zip(case.steps, made.steps, strict=True):
         digest = advance(digest, was)

@@ -6,7 +6,7 @@ No sockets and no processes here: the tree is one immutable value, and each line
 import sys
 
 from hubauth.core.inputs import LinkDown, LinkUp, OperatorRevoke, Received
-from hubauth.core.messages import Answer, AssistAuthenticate, Authenticate, Frame, Register, Revoke
+from hubauth.core.messages import Answer, Authenticate, Frame, Register, Revoke
 from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.network import tree
@@ -49,8 +49,6 @@ def describe(frame: Frame) -> str:
     if isinstance(body, Answer):
         assert body.action is not None
         return f"{body.action.value}_resp {body.reason.value}" + (f" node {body.node_id}" if body.node_id else "")
-    if isinstance(body, AssistAuthenticate) and not body.credential:
-        return f"announce {body.device_id}"
     assert body.action is not None
     return f"{body.action.value} {getattr(body, 'device_id', '')}".strip()
 

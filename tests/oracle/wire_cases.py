@@ -123,11 +123,13 @@ EVERYWHERE = (
     ("register", Action.REGISTER, WHO, "MSG-4"),
     ("auth", Action.AUTHENTICATE, KNOWN, "MSG-5"),
     ("assist_register", Action.ASSIST_REGISTER, WHO, "MSG-4"),
-    ("assist_auth", Action.ASSIST_AUTHENTICATE, KNOWN, "MSG-6"),
+    ("assist_auth", Action.ASSIST_AUTHENTICATE, KNOWN, "MSG-5"),
     ("assist_query_credential", Action.ASSIST_QUERY_CREDENTIAL, WHOM, "MSG-7"),
     ("revoke", Action.REVOKE, {**WHOM, "credential": TOKEN}, "MSG-7"),
     ("offline", Action.OFFLINE, {**WHOM, "reason": "bye"}, "MSG-7"),
     ("assist_offline", Action.ASSIST_OFFLINE, WHOM, "MSG-7"),
+    ("hub_online", Action.HUB_ONLINE, WHOM, "EXT-15"),
+    ("hub_dismiss", Action.HUB_DISMISS, WHOM, "EXT-15"),
 )
 ABOUT_PERMS = (
     ("get_perms", Action.GET_PERMS, {"node_id": 5}, "MSG-8"),
@@ -142,17 +144,6 @@ def _requests() -> Iterator[FrameCase]:
             content = _nested(word, data, dialect)
             more: dict[str, Any] = {"action": action, "fields": data, "written": True}
             yield _frame(f"request_{word}", dialect, content, Reading.REQUEST, f"MSG-1 {rule}", **more)
-        announced = {"device_id": DEVICE, "credential": "", "node_id": 5}
-        yield _frame(
-            "announcement",
-            dialect,
-            _nested("assist_auth", announced, dialect),
-            Reading.REQUEST,
-            "MSG-1 MSG-6",
-            action=Action.ASSIST_AUTHENTICATE,
-            fields=WHOM,
-            written=True,
-        )
         extra = {"action": "register", "data": {**WHO, "colour": "red"}, "more": 1}
         about = {"action": Action.REGISTER, "fields": WHO}
         yield _frame("unknown_fields_are_ignored", dialect, extra, Reading.REQUEST, "MSG-1 MSG-4", **about)
@@ -189,7 +180,8 @@ def _successes() -> Iterator[FrameCase]:
         ]
         query = {**WHOM, "credential": TOKEN}
         successes.append(("assist_query_credential", Action.ASSIST_QUERY_CREDENTIAL, query, "MSG-11"))
-        successes += [(word, action, WHOM, "MSG-11") for word, action, _, _ in EVERYWHERE[5:]]
+        successes += [(word, action, WHOM, "MSG-11") for word, action, _, _ in EVERYWHERE[5:8]]
+        successes.append(("hub_dismiss", Action.HUB_DISMISS, WHOM, "EXT-15"))
         if dialect is AUTH:
             successes.append(("get_perms", Action.GET_PERMS, {"node_id": 5, **GRANTED}, "MSG-12"))
             rows = {"total": 1, "roles": [{"node_id": 5, **GRANTED}]}
@@ -268,10 +260,11 @@ BAD_FIELDS: tuple[tuple[str, str, Any, str], ...] = (
     ("device_id_null", "register", {"device_id": None}, "MSG-4"),
     ("device_id_of_129_bytes", "register", {"device_id": "é" * 64 + "x"}, "MSG-4"),
     ("credential_too_long", "auth", {"device_id": DEVICE, "credential": "x" * 257}, "MSG-5"),
-    ("credential_null", "assist_auth", {"device_id": DEVICE, "credential": None}, "MSG-6"),
+    ("credential_null", "assist_auth", {"device_id": DEVICE, "credential": None}, "MSG-5"),
     ("node_id_too_large", "revoke", {"device_id": DEVICE, "node_id": 2**32}, "MSG-7"),
     ("node_id_negative", "assist_query_credential", {"device_id": DEVICE, "node_id": -1}, "MSG-7"),
     ("reason_too_long", "offline", {**WHOM, "reason": "x" * 1025}, "MSG-7"),
+    ("no_node_to_announce", "hub_online", WHO, "EXT-15"),
 )
 BAD_PERMS: tuple[tuple[str, str, Any, str], ...] = (
     ("no_node_id", "get_perms", {}, "MSG-8"),

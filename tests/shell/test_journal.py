@@ -104,7 +104,7 @@ def test_a_file_of_another_format_is_refused_by_its_number(kind: bytes, name: st
         StorageError, match=rf"{name} is of another format \(hubauth {kind.decode()} 1\).* reads format 3"
     ) as refused:
         Journal.open(tmp_path, "os")
-    assert "the version that wrote it" in refused.value.hint and first.endswith(b" 2")
+    assert "the version that wrote it" in refused.value.hint and first.endswith(b" 3")
     path.write_bytes(b"hubauth " + kind + b" one\n" + rest)
     with pytest.raises(Damaged, match="is no hubauth"):
         Journal.open(tmp_path, "os")

@@ -28,7 +28,7 @@ examples:
 _RUN_EXAMPLES = """\
 examples:
   hubauth vectors run
-  hubauth vectors run --rule REV-15 --dialect login
+  hubauth vectors run --rule EXT-10 --dialect login
   hubauth vectors run --from vectors.zip --case auth/register/
 """
 _EXPORT_EXAMPLES = """\

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from hubauth import __version__
+from hubauth.core.indexes import initial_state
 from hubauth.oracle.compare import Model
 from hubauth.oracle.forms import (
     Form,
@@ -42,6 +43,8 @@ class Init(Form, frozen=True, kw_only=True, tag_field="do", tag="init"):
 
     id: Id = None
     policy: PolicyForm = PolicyForm()
+    journal: str = ""
+    """The hub's own, if it has never run; without one it does not speak the extension."""
     state: list[Raw] | UnsetType = UNSET
     """As ``state`` answers it."""
     version: Version = Version.V1
@@ -178,7 +181,8 @@ class Session:
     def _respond(self, request: Request) -> Response:
         if isinstance(request, Init):
             policy = read_policy(request.policy)
-            state = None if isinstance(request.state, UnsetType) else read_state(policy, request.state)
+            given = request.state
+            state = initial_state(policy, request.journal) if given is UNSET else read_state(policy, given)
             self._model = Model(policy, request.version, state)
             return Begun(id=request.id, hubauth=__version__, digest=self._model.digest)
         model = self._model

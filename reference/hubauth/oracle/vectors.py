@@ -61,6 +61,8 @@ class Case(Form, frozen=True, kw_only=True, tag_field="kind", tag="hub"):
 
     id: str
     policy: PolicyForm
+    journal: str = ""
+    """The hub's own, if it has never run; without one it does not speak the extension."""
     state: list[Raw] | UnsetType = UNSET
     digest: Digest
     """Of the state before the first step."""
@@ -126,10 +128,12 @@ def step_form(form: InputForm, done: Step, dialect: Dialect, digest: str) -> Ste
     )
 
 
-def record(case_id: str, policy: Policy, inputs: Iterable[InputForm], state: State | None = None) -> Case:
+def record(
+    case_id: str, policy: Policy, inputs: Iterable[InputForm], state: State | None = None, journal: str = ""
+) -> Case:
     """The case in which the reference is given these inputs. ``state``: where it begins, if not at the beginning."""
     form, dialect = policy_form(policy), policy.dialect
-    now = initial_state(policy) if state is None else state
+    now = initial_state(policy, journal) if state is None else state
     digest = first = digest_of(now)
     steps: list[StepForm] = []
     for given in inputs:
@@ -138,14 +142,16 @@ def record(case_id: str, policy: Policy, inputs: Iterable[InputForm], state: Sta
         digest = advance(digest, done)
         steps.append(step_form(given, done, dialect, digest.hex()))
         policy, now = next_policy(policy, happened, done), done.state
-    case = Case(id=case_id, policy=form, digest=first.hex(), steps=tuple(steps))
+    if state is not None:
+        journal = ""
+    case = Case(id=case_id, policy=form, journal=journal, digest=first.hex(), steps=tuple(steps))
     return case if state is None else msgspec.structs.replace(case, state=state_form(state))
 
 
 def begin(case: Case) -> tuple[Policy, State]:
     """The policy and state that a case begins with."""
     policy = read_policy(case.policy)
-    state = initial_state(policy) if isinstance(case.state, UnsetType) else read_state(policy, case.state)
+    state = initial_state(policy, case.journal) if isinstance(case.state, UnsetType) else read_state(policy, case.state)
     return policy, state
 
 
