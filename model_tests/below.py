@@ -172,7 +172,7 @@ class NaiveHub:
                 self.answer(question.link, question.action, reason)
 
     def fail(self, asked: int, number: int = 0) -> None:
-        """A neighbour is gone: whoever waits for it is told, or is let in without it, or the parent is asked instead."""
+        """A neighbour is gone: whoever waits for it is told, or let in without it, or the parent is asked instead."""
         lost = {key: question for key, question in sorted(self.questions.items()) if question.asked == asked}
         for key, question in lost.items():
             del self.questions[key]
