@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from attrs import Factory, define, evolve, frozen
 
-from hubauth.core.messages import Action, Reason
+from hubauth.core.messages import Action, Answer, Reason
 from hubauth.core.policy import Assist, Policy
 from model_tests.debts import Debts
 
-PARENT, CHILD = 0, 9
+PARENT, CHILD, NOBODY = 0, 9, -1
 NODES = {"d1": 30, "d2": 31, "d3": 32}
 Said: TypeAlias = tuple[int, Action, Reason]
 """(link, what was asked, how it is answered)"""
@@ -61,6 +61,10 @@ class NaiveHub:
     """Nodes whose permissions are known."""
     forgotten: int = 0
     """How often this hub was told to forget permissions, whichever."""
+    joined: int = 0
+    """How much had been forgotten when the parent became present."""
+    late: set[tuple[int, Action]] = Factory(set)
+    """What a neighbour that does not speak the extension was asked and has not answered in time."""
     handled: int = 0
     """The last revoke taken from the parent."""
     debts: Debts = Factory(lambda self: Debts(self.policy.revoke_batch), takes_self=True)
@@ -251,40 +255,79 @@ class NaiveHub:
 
     # What comes back
 
-    def answered(self, key: int, reason: Reason, *, right: bool, credential: str, told: bool, number: int) -> None:
-        """``right``: it names the device that was asked about, and its node; ``told``: and what that may do."""
+    def kind(self, question: Question) -> Action:
+        """What the neighbour calls it."""
+        if question.waits or question.action is Action.GET_PERMS:
+            return Action.GET_PERMS
+        return Action.ASSIST_REGISTER if question.action is Action.REGISTER else self.search
+
+    def is_plain(self, link: int) -> bool:
+        return not (self.heeds if link == PARENT else self.debts.speaks)
+
+    def meant(self, link: int, number: int, answer: Answer) -> int | None:
+        """Which question an answer is about: without the extension numbers are worth less than names."""
+        same = {key: one for key, one in sorted(self.questions.items()) if one.asked == link}
+        same = {key: one for key, one in same.items() if self.kind(one) is answer.action}
+        if not self.is_plain(link):
+            return number if number in same else None
+        asks_perms, succeeds = answer.action is Action.GET_PERMS, answer.reason is Reason.OK
+        about = answer.node_id if asks_perms else answer.device_id
+        fits = [key for key, one in same.items() if about == (one.node_id if asks_perms else one.device)]
+        if number in (fits if about else same):
+            return number
+        if not about:
+            certain = not succeeds and len(same) == 1 and (link, answer.action) not in self.late
+            return next(iter(same)) if certain else None
+        if succeeds and answer.action is Action.ASSIST_AUTHENTICATE:
+            fits = [key for key in fits if same[key].credential == answer.credential]
+        return fits[0] if fits and (succeeds or len(fits) == 1) else None
+
+    def answered(self, asked: int, number: int, answer: Answer, next_number: int) -> None:
+        """A neighbour answers, under this number."""
+        key = self.meant(asked, number, answer)
+        if key is None:
+            return
         question = self.questions.pop(key)
+        doubted = key != number and self.forgotten != (self.joined if asked == PARENT else 0)
+        reason, stale = answer.reason, question.stale or doubted
         link, action = question.link, question.action
         if question.waits:
-            if reason is Reason.OK and not question.stale:
+            if reason is Reason.OK and not stale:
                 self.cache.add(question.node_id)
             self.let_in(question)
         elif action is Action.GET_PERMS:
-            if reason is Reason.OK and not question.stale:
+            if reason is Reason.OK and not stale:
                 self.cache.add(question.node_id)
             self.answer(link, action, reason)
         elif reason is not Reason.OK and question.climbs:
-            self.ask_parent(evolve(question, missed=reason is not Reason.NOT_ADMITTED), number)
+            self.ask_parent(evolve(question, missed=reason is not Reason.NOT_ADMITTED), next_number)
         elif reason is Reason.NOT_ADMITTED and question.missed:
             self.answer(link, action, Reason.UNREACHABLE)
         elif reason is not Reason.OK:
             passed = action is Action.REGISTER or reason in PASSED_ON
             self.answer(link, action, reason if passed else Reason.UNREACHABLE)
-        elif not right:
+        elif not self.is_usable(question, answer):
             self.answer(link, action, Reason.UNREACHABLE)
-        elif action is Action.AUTHENTICATE and credential != question.credential:
+        elif action is Action.AUTHENTICATE and answer.credential != question.credential:
             query = self.policy.assist is Assist.QUERY
             self.answer(link, action, Reason.NOT_ADMITTED if query else Reason.UNREACHABLE)
         else:
-            told = told and question.begun == self.forgotten
+            told = bool(answer.grant.role) and not doubted and question.begun == self.forgotten
             if action is Action.REGISTER:
-                question = evolve(question, credential=credential)
+                question = evolve(question, credential=answer.credential)
                 if told and self.policy.has_perms:
                     self.cache.add(NODES[question.device])
-            self.admit(question, number, told=told)
+            self.admit(question, next_number, told=told)
+
+    def is_usable(self, question: Question, answer: Answer) -> bool:
+        """Whether a success says everything that it must, and of the right device."""
+        complete = bool(answer.credential) or question.action is not Action.REGISTER
+        return complete and (answer.device_id, answer.node_id) == (question.device, NODES[question.device])
 
     def timed_out(self, key: int) -> None:
         question = self.questions.pop(key)
+        if self.is_plain(question.asked):
+            self.late.add((question.asked, self.kind(question)))
         if question.waits:
             self.let_in(question)
         else:
@@ -356,18 +399,27 @@ class NaiveHub:
     def _registers(self, link: int) -> bool:
         return any(asked.link == link and asked.action is Action.REGISTER for asked in self.questions.values())
 
-    def invalidated(self, nodes: tuple[int, ...], *, refresh: bool) -> None:
+    def invalidated(self, nodes: tuple[int, ...], number: int, *, refresh: bool) -> None:
         """By the parent, which may want what was known to be asked for again."""
-        if refresh:
-            self.asked += [(PARENT, Action.GET_PERMS) for node_id in nodes if node_id in self.cache]
+        known = sorted(self.cache & set(nodes))
         self.cache -= set(nodes) or set(self.cache)
         self.forgotten += 1
         for key, asked in self.questions.items():
             if (asked.action is Action.GET_PERMS or asked.waits) and (not nodes or asked.node_id in nodes):
                 self.questions[key] = evolve(asked, stale=True)
+        if CHILD in self.links:
+            self.asked.append((CHILD, Action.PERMS_INVALIDATE))
+            number += 1
+        for at, node_id in enumerate(known if refresh else ()):
+            self.asked.append((PARENT, Action.GET_PERMS))
+            self.questions[number + at] = Question(PARENT, NOBODY, Action.GET_PERMS, node_id=node_id)
+
+    def forget_late(self, link: int) -> None:
+        self.late = {(asked, kind) for asked, kind in self.late if asked != link}
 
     def parent_gone(self) -> None:
         self.present = self.heeds = False
+        self.forget_late(PARENT)
         self.fail(PARENT)
 
     def child_gone(self, number: int) -> None:
@@ -376,6 +428,7 @@ class NaiveHub:
                 self.places[device] = ("child", False)
                 self.tell_parent(Action.ASSIST_OFFLINE)
         self.fail(CHILD, number + len(self.asked))  # each report has a MsgID
+        self.forget_late(CHILD)
         self.dismissed = set()
         self.debts.leaves()
         del self.links[CHILD]

@@ -125,7 +125,11 @@ class BelowMachine(RuleBasedStateMachine):
         assert set(state.perms) == naive.cache
         debts = naive.debts
         assert len(state.owed) == len(debts.before) + len(debts.flying) + len(debts.queue)
-        waiting = {key for key, pending in state.pending.items() if pending.asker is not None}
+        waiting = {
+            key
+            for key, pending in state.pending.items()
+            if pending.asker is not None or pending.purpose is Purpose.PERMS
+        }
         assert waiting == set(naive.questions)
 
     def own_requests(self) -> list[int]:
@@ -173,6 +177,7 @@ class BelowMachine(RuleBasedStateMachine):
                 self.naive.handled, self.parents = 0, journal
             self.naive.cache = set()
             self.naive.forgotten += 1
+            self.naive.joined = self.naive.forgotten
             for device, (_, online) in self.naive.places.items():
                 if online and device in NODES:
                     self.naive.announce()
@@ -281,24 +286,20 @@ class BelowMachine(RuleBasedStateMachine):
 
     def _answer(self, number: int, reason: Reason, wrong: str, version: int, times: int, told: bool = True) -> None:
         question = self.naive.questions[number]
-        assist = (
-            Action.ASSIST_QUERY_CREDENTIAL if self.hub.policy.assist is Assist.QUERY else Action.ASSIST_AUTHENTICATE
-        )
-        assists = {Action.REGISTER: Action.ASSIST_REGISTER, Action.AUTHENTICATE: assist}
-        action = Action.GET_PERMS if question.waits else assists.get(question.action, question.action)
         device = "d9" if wrong == "device" else question.device
         node_id = {"node": 0, "own node": OWN}.get(wrong, NODES.get(question.device, question.node_id))
         credential = "" if wrong == "credential" else key_of(question.device, version)
-        right = wrong not in ("device", "node", "own node")
-        if question.action is Action.REGISTER and wrong == "credential":
-            right = False
-        body = Answer(action, reason, device, node_id, credential, READER if told else NO_GRANT)
+        grant = READER if told else NO_GRANT
+        body = Answer(self.naive.kind(question), reason, device, node_id, credential, grant)
+        for _ in range(times):
+            if question.asked in self.hub.state.links:
+                self._answers(question.asked, body, number)
+
+    def _answers(self, link: int, answer: Answer, number: int) -> None:
         next_number = self.hub.state.next_msg_id
-        done = self.receive(question.asked, body, msg_id=number)
-        self.naive.answered(number, reason, right=right, credential=credential, told=told, number=next_number)
+        done = self.receive(link, answer, msg_id=number)
+        self.naive.answered(link, number, answer, next_number)
         self.compare(done)
-        if times == 2 and question.asked in self.hub.state.links:
-            self.compare(self.receive(question.asked, body, msg_id=number))
 
     @rule(number=numbers, link=st.sampled_from((PARENT, *LINKS)), device=devices, action=st.sampled_from(list(Action)))
     def answer_of_another(self, number: int, link: int, device: str, action: Action) -> None:
@@ -308,7 +309,7 @@ class BelowMachine(RuleBasedStateMachine):
         if link not in self.hub.state.links or expected or number in self.hub.state.pending or action is Action.REVOKE:
             return
         answer = Answer(action, Reason.OK, device, NODES[device], key_of(device, 0), READER)
-        self.compare(self.receive(link, answer, msg_id=number))
+        self._answers(link, answer, number)
 
     @precondition(lambda self: self.naive.questions)
     @rule(index=indexes)
@@ -343,10 +344,9 @@ class BelowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.naive.present and self.hub.policy.has_perms)
     @rule(nodes=st.sampled_from(((), (30,), (30, 31, 77))), refresh=st.booleans())
     def invalidate(self, nodes: tuple[int, ...], refresh: bool) -> None:
+        number = self.hub.state.next_msg_id
         done = self.receive(PARENT, PermsInvalidate(nodes, refresh=refresh))
-        self.naive.invalidated(nodes, refresh=refresh)
-        if CHILD in self.naive.links:
-            self.naive.asked.append((CHILD, Action.PERMS_INVALIDATE))
+        self.naive.invalidated(nodes, number, refresh=refresh)
         self.compare(done)
 
     # The child hub

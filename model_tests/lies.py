@@ -51,9 +51,9 @@ from model_tests.exercised import Tally
 from model_tests.hub import OWN_JOURNAL, OneHub
 from model_tests.trees import Pick, rebound
 
-HUB_A, HUB_B, ADMIN, OWN, AUTHORITY = 20, 21, 22, 5, 40
+HUB_A, HUB_B, ADMIN, OWN, AUTHORITY, PLAIN = 20, 21, 22, 5, 40, 30
 NAMES = ("d1", "d2", "d3", "hub-a", "hub-b", "admin", "self")
-NODES = (0, 1, OWN, 10, 11, HUB_A, HUB_B, ADMIN, AUTHORITY, 77)
+NODES = (0, 1, OWN, 10, 11, HUB_A, HUB_B, ADMIN, AUTHORITY, PLAIN, 77)
 LINKS = (1, 2, 3, 4, 5)
 ROLES: dict[str, tuple[str, ...]] = {
     "hub": ("auth.assist",),
@@ -126,6 +126,7 @@ def draw_policy(pick: Pick) -> Policy:
         announce_batch=pick((1, 2, 256)),
         revoke_batch=pick((1, 2, 256)),
         extension=pick((*(True,) * 7, False)),
+        plain_hubs=pick(((PLAIN,), ())),
     )
 
 
@@ -217,6 +218,7 @@ class Liars:
                 {"dialect": Dialect.LOGIN},
                 {"close_superseded": not policy.close_superseded},
                 {"extension": not policy.extension},
+                {"plain_hubs": () if policy.plain_hubs else (PLAIN,)},
             )
         )
         if changes.get("node_id") and self.hub.state.node_id == 0:
@@ -272,6 +274,14 @@ class Liars:
     def enter_honestly(self, pick: Pick) -> None:
         """A new link for one of the configured."""
         self.arrive(pick(LINKS), pick(("hub-a", "hub-b", "admin")), pick)
+
+    @event
+    def name_itself(self, pick: Pick) -> None:
+        """Whoever connects from where a plain hub does says that it is that hub."""
+        link, name = pick(LINKS), pick(("d1", "d2", "d3"))
+        self.hub.happens(LinkUp(link, pick(((PLAIN,), (PLAIN,), (77,))), pick(("here", "there", ""))))
+        presented = "" if self.flat else "w" * 43
+        self.receive(link, pick((AssistRegister(name), AssistAuthenticate(name, presented))), pick, source=PLAIN)
 
     def arrive(self, link: int, name: str, pick: Pick) -> None:
         self.hub.happens(LinkUp(link))

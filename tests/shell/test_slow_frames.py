@@ -1,8 +1,10 @@
 """A frame that arrives byte by byte has no more time than one that stops."""
 
 import asyncio
+from functools import partial
 
 from hubauth.core.messages import Frame
+from hubauth.shell.hub import Hub
 from tests.shell.harness import config, run, running, until
 from tests.shell.raw import peer, register, written
 
@@ -22,15 +24,27 @@ def test_a_frame_that_comes_byte_by_byte() -> None:
     run(story())
 
 
+def has_its_own_time(hub: Hub, since: float) -> bool:
+    """Whether the time of the frame that is not complete yet, on the only connection, began after this."""
+    (connection,) = hub._connections
+    return connection._frame_since is not None and connection._frame_since >= since
+
+
 def test_many_whole_frames_that_are_cut_anyhow() -> None:
+    """The time of each frame begins with that frame, although there is always one that is not complete."""
+
     async def story() -> None:
-        async with running(config(limits={"frame_seconds": 3.0})) as hub, peer(hub.address) as steady:
-            data = b"".join(register("steady", number) for number in range(24))
-            step = len(data) // 60
-            for at in range(0, len(data), step):
-                await steady.send(data[at : at + step])
-                await asyncio.sleep(0.06)
-            assert len(await steady.frames(24)) == 24
+        async with running(config(limits={"frame_seconds": 600.0})) as hub, peer(hub.address) as steady:
+            requests = [register("steady", number) for number in range(25)]
+            data, end, sent = b"".join(requests), 0, 0
+            now = asyncio.get_running_loop().time
+            for number, request in enumerate(requests[:-1]):
+                end += len(request)
+                upto, begun = end + 1 + 5 * number % (len(request) - 1), now()
+                await steady.send(data[sent:upto])
+                sent = upto
+                assert [frame.msg_id for frame in await steady.frames(1)] == [number]
+                await until(partial(has_its_own_time, hub, begun), f"frame {number + 1} has its own time")
             assert hub.observer.counters["closed", "frame_timeout"] == 0
 
     run(story())
