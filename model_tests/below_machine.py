@@ -141,6 +141,10 @@ class BelowMachine(RuleBasedStateMachine):
         outstanding = (Purpose.DISMISS, Purpose.FENCE)
         return sorted(key for key, asked in self.hub.state.pending.items() if asked.purpose in outstanding)
 
+    def paced(self) -> list[int]:
+        """The timer of what is kept for the child."""
+        return [key for key, waits in self.hub.state.pending.items() if waits.purpose is Purpose.PACE]
+
     def device_links(self) -> list[int]:
         return sorted(link for link in self.naive.links if link != CHILD)
 
@@ -409,6 +413,16 @@ class BelowMachine(RuleBasedStateMachine):
             self.naive.tell_child(self.naive.debts.answers_fence())
         elif order.purpose is Purpose.FENCE:
             self.naive.debts.refuses_fence()
+        self.compare(done)
+
+    @precondition(lambda self: self.paced())
+    @rule()
+    def go_on_telling(self) -> None:
+        """It is time for more of what was kept for a child that does not speak the extension."""
+        (number,) = self.paced()
+        self.naive.begin()
+        done = self.hub.happens(TimerFired(number))
+        self.naive.tell_child(self.naive.debts.tell_kept())
         self.compare(done)
 
     def teardown(self) -> None:

@@ -19,7 +19,7 @@ class Debts:
     speaks: bool = False
     """Whether it speaks the extension now, and so can acknowledge."""
     known: bool = False
-    """Whether it ever did: nothing is owed to anybody else."""
+    """Whether it was ever here: nothing is owed to anybody else."""
     number: int = 0
     before: dict[int, Told] = Factory(dict)
     """Sent over an earlier link, and not again yet."""
@@ -33,11 +33,9 @@ class Debts:
         self.before, self.flying = {**self.flying, **self.before}, {}
         self.fences, self.last_of_batch = [], 0
         self.here, self.speaks = True, speaks
-        if not speaks:
-            once = [told for told in self.before.values() if told[1]] + self.queue
-            self.before, self.queue = {}, []
-            return [Action.REVOKE] * len(once)
         self.known = True
+        if not speaks:
+            return self.tell_kept()
         if anew:
             self.queue = [self.before[number] for number in sorted(self.before)] + self.queue
             self.before, self.number = {}, 0
@@ -48,13 +46,16 @@ class Debts:
 
     def revoked(self, device: str, credential: str) -> list[Action]:
         told = (device, credential)
-        if self.here and not self.speaks:
-            return [Action.REVOKE]
-        if not self.known or told in self.queue:
+        if not self.known:
+            return []
+        if told in self.queue and not (self.here and not self.speaks):
             return []
         for sent in (self.before, self.flying):
             for number in [number for number, other in sent.items() if other == told]:
                 del sent[number]
+        if self.here and not self.speaks:
+            self.queue = [other for other in self.queue if other != told]
+            return [Action.REVOKE]
         if self.here and not self.before and not self.queue and len(self.flying) < self.at_once:
             return self._send([], [told])
         self.queue.append(told)
@@ -62,6 +63,8 @@ class Debts:
 
     def hears_of(self, device: str) -> list[Action]:
         """The neighbour is about to be asked about a device, or to be told its credential."""
+        if self.here and not self.speaks:
+            return self._tell_once([told for told in self._kept() if told[0] == device])
         mine = [told for told in self.queue if told[0] == device]
         if not self.here or not (mine or any(told[0] == device for told in self.before.values())):
             return []
@@ -74,6 +77,20 @@ class Debts:
 
     def refuses_fence(self) -> None:
         self.fences.pop(0)
+
+    def tell_kept(self) -> list[Action]:
+        """A neighbour that cannot acknowledge is told a batch of what was kept for it, and never again."""
+        return self._tell_once(self._kept()[: self.at_once])
+
+    def _kept(self) -> list[Told]:
+        return [self.before[number] for number in sorted(self.before)] + self.queue
+
+    def _tell_once(self, kept: list[Told]) -> list[Action]:
+        """What was sent before is not told again if it names no credential: it would kill whichever is there now."""
+        safe = [told for told in kept if told[1] or told in self.queue]
+        self.before = {number: told for number, told in self.before.items() if told not in kept}
+        self.queue = [told for told in self.queue if told not in kept]
+        return [Action.REVOKE] * len(safe)
 
     def _batch(self) -> list[Action]:
         again = sorted(self.before)[: self.at_once]

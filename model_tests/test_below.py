@@ -10,7 +10,7 @@ from model_tests.below_machine import CHILD_KEY, CHILD_NODE, OWN, OWN_KEY, Below
 SEARCHES = {Assist.AUTH: Action.ASSIST_AUTHENTICATE, Assist.QUERY: Action.ASSIST_QUERY_CREDENTIAL}
 
 
-def machine(assist: Assist, pending_limit: int = 256) -> BelowMachine:
+def machine(assist: Assist, pending_limit: int = 256, revoke_batch: int = 256) -> BelowMachine:
     """A hub that has joined its parent, with a child hub and its device d1, which the parent has ordered off."""
     policy = Policy(
         device_id="self",
@@ -21,6 +21,7 @@ def machine(assist: Assist, pending_limit: int = 256) -> BelowMachine:
         role_perms={"hub": ("auth.assist",)},
         assist=assist,
         pending_limit=pending_limit,
+        revoke_batch=revoke_batch,
     )
     walked = BelowMachine()
     walked.start(policy, joined=True, child=True)
@@ -97,4 +98,30 @@ def test_a_search_by_assist_auth_is_only_believed_if_it_repeats_the_credential()
     walked.authenticate(1, "d2", 0, empty=False)
     walked.answer(0, Reason.OK, "", 1, 1, told=True)
     assert walked.naive.said == [(1, Action.AUTHENTICATE, Reason.UNREACHABLE)]
+    walked.teardown()
+
+
+def test_what_a_plain_child_missed_is_kept_and_told_in_batches_at_its_return() -> None:
+    walked = machine(Assist.AUTH, revoke_batch=1)
+    walked.disturb("child", 0)
+    walked.child_up("")
+    walked.disturb("child", 0)
+    for device in ("d1", "d2", "d3", "d1"):
+        walked.revoke(device, None, 6)
+    walked.child_up("")
+    assert [action for _, action in walked.naive.asked].count(Action.REVOKE) == 1
+    walked.authenticate(1, "d1", 0, empty=False)
+    walked.revoke("d2", None, 6)
+    walked.go_on_telling()
+    assert [action for _, action in walked.naive.asked] == [Action.REVOKE]
+    walked.teardown()
+
+
+def test_what_was_sent_to_a_child_that_returns_plain_is_told_again_only_with_a_credential() -> None:
+    walked = machine(Assist.AUTH)
+    walked.revoke("d1", None, 6)
+    walked.revoke("d2", 0, 6)
+    walked.disturb("child", 0)
+    walked.child_up("")
+    assert [action for _, action in walked.naive.asked].count(Action.REVOKE) == 1
     walked.teardown()
