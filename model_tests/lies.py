@@ -280,8 +280,8 @@ class Liars:
         """Whoever connects from where a plain hub does says that it is that hub."""
         link, name = pick(LINKS), pick(("d1", "d2", "d3"))
         self.hub.happens(LinkUp(link, pick(((PLAIN,), (PLAIN,), (77,))), pick(("here", "there", ""))))
-        presented = "" if self.flat else "w" * 43
-        self.receive(link, pick((AssistRegister(name), AssistAuthenticate(name, presented))), pick, source=PLAIN)
+        bodies: tuple[Body, ...] = (AssistRegister(name), AssistAuthenticate(name, "" if self.flat else "w" * 43))
+        self.receive(link, pick(bodies), pick, source=PLAIN)
 
     def arrive(self, link: int, name: str, pick: Pick) -> None:
         self.hub.happens(LinkUp(link))
