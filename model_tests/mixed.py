@@ -256,7 +256,8 @@ def walk(seed: int, dialect: Dialect, ours_above: bool, msg_id: str, moves: int 
         elif choice < 0.8 and dialect is not Dialect.FLAT:
             tree.join()
             tree.settle()
-            tree.revoke(hub, name, names_credential=tree.random.random() < 0.5)
+            revoked = tree.random.choice(sorted(tree.live) or NAMES)
+            tree.revoke(hub, revoked, names_credential=tree.random.random() < 0.5)
         else:
             tree.drop()
             tree.settle()
