@@ -180,7 +180,8 @@ def _successes() -> Iterator[FrameCase]:
         ]
         query = {**WHOM, "credential": TOKEN}
         successes.append(("assist_query_credential", Action.ASSIST_QUERY_CREDENTIAL, query, "MSG-11"))
-        successes += [(word, action, WHOM, "MSG-11") for word, action, _, _ in EVERYWHERE[5:]]
+        successes += [(word, action, WHOM, "MSG-11") for word, action, _, _ in EVERYWHERE[5:8]]
+        successes.append(("hub_dismiss", Action.HUB_DISMISS, WHOM, "EXT-15"))
         if dialect is AUTH:
             successes.append(("get_perms", Action.GET_PERMS, {"node_id": 5, **GRANTED}, "MSG-12"))
             rows = {"total": 1, "roles": [{"node_id": 5, **GRANTED}]}
