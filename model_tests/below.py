@@ -203,6 +203,8 @@ class NaiveHub:
             self.answer(link, action, Reason.UNREACHABLE)
         elif action is Action.AUTHENTICATE and self.policy.assist is Assist.QUERY and credential != question.credential:
             self.answer(link, action, Reason.NOT_ADMITTED)
+        elif action is Action.AUTHENTICATE and credential != question.credential:
+            self.answer(link, action, Reason.UNREACHABLE)
         else:
             self.entries[question.device] = credential if action is Action.REGISTER else question.credential
             self.enter(link, question.device)
