@@ -249,6 +249,8 @@ class NaiveHub:
             self.answer(link, action, Reason.UNREACHABLE)
         elif action is Action.AUTHENTICATE and self.policy.assist is Assist.QUERY and credential != question.credential:
             self.answer(link, action, Reason.NOT_ADMITTED)
+        elif action is Action.AUTHENTICATE and credential != question.credential:
+            self.answer(link, action, Reason.UNREACHABLE)
         else:
             told = told and question.begun == self.forgotten
             if action is Action.REGISTER:
