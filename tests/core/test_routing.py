@@ -38,6 +38,14 @@ def test_a_source_must_be_reachable_through_the_link() -> None:
         assert "FRAME-2" not in done.rules
 
 
+def test_a_device_speaks_for_itself_only() -> None:
+    hub = root()
+    hub.registered(1, "d")
+    hub.registered(2, "e")
+    assert dropped("FRAME-2", 1, hub.receive(1, b"x", source=3, target=1))
+    assert sent(hub.receive(1, b"x", source=2, target=3))[0].link == 2
+
+
 def test_a_node_last_seen_behind_a_hub_is_still_reachable_through_it() -> None:
     hub = busy_mid()
     hub.receive(1, AssistOffline("leaf", LEAF))

@@ -70,6 +70,7 @@ def test_purposes_and_kinds_of_notes() -> None:
         "refused_by_parent",
         "policy_refused",
         "command_refused",
+        "unconfirmed",
     ]
 
 

@@ -10,6 +10,7 @@ from hubauth.core.inputs import Link
 from hubauth.core.messages import MAX_HANDLED, NOT_A_HUB, Ext
 from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed
 from hubauth.core.ordered import EMPTY
+from hubauth.core.outputs import NoteKind
 from hubauth.core.transition import Transition
 
 
@@ -78,7 +79,8 @@ def _forget_former_parent(t: Transition) -> None:
     for message in sorted(owed, key=lambda message: t.owed[PARENT_NEIGHBOUR, message].turn):
         t.delete_owed(PARENT_NEIGHBOUR, message)
     if owed:
-        t.note("EXT-6", f"{len(owed)} revokes that the former parent has not confirmed are dropped")
+        detail = f"{len(owed)} revokes that the former parent has not confirmed are dropped"
+        t.note("EXT-6", detail, kind=NoteKind.UNCONFIRMED)
 
 
 def _lose_numbers(t: Transition, key: int) -> None:

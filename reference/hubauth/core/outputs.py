@@ -19,6 +19,8 @@ class NoteKind(Enum):
     POLICY_REFUSED = "policy_refused"
     COMMAND_REFUSED = "command_refused"
     """What this hub's own operator wanted cannot be done."""
+    UNCONFIRMED = "unconfirmed"
+    """A neighbouring hub cannot say whether it has heard of a revoke, or was not told."""
 
 
 @frozen

@@ -21,7 +21,7 @@ from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
 from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Purpose, is_extended
 from hubauth.core.ordered import EMPTY, OrderedIds
-from hubauth.core.outputs import Send
+from hubauth.core.outputs import NoteKind, Send
 from hubauth.core.transition import Transition
 
 
@@ -44,7 +44,7 @@ def owe(t: Transition, key: int, message: Revoke, originator: int, trace_id: int
     """A revoke for a neighbouring hub: it goes at once if nothing is before it, else when its turn comes."""
     link = live_link(t, key)
     if link is None and not _is_owed_while_away(t, key):
-        t.note("EXT-13", f"hub {key} is away and is not told of a revoke")
+        t.note("EXT-13", f"hub {key} is away and is not told of a revoke", kind=NoteKind.UNCONFIRMED)
         return
     if link is not None and not is_extended(t, link):
         _send_plainly(t, link, message, originator, trace_id)
@@ -112,7 +112,12 @@ def _settle_plainly(t: Transition, key: int, link: Link) -> None:
             unconfirmed += 1
         t.delete_owed(key, message)
     if unconfirmed:
-        t.note("EXT-13", f"{unconfirmed} revokes cannot be confirmed by a hub that is plain now", link)
+        t.note(
+            "EXT-13",
+            f"{unconfirmed} revokes cannot be confirmed by a hub that is plain now",
+            link,
+            NoteKind.UNCONFIRMED,
+        )
 
 
 def send_first(t: Transition, link: Link, device_id: str) -> None:
