@@ -233,7 +233,7 @@ def refuses(one: StepForm) -> bool:
     """Whether the hub refuses or ignores what happened. (What LINK-10 refuses came in earlier.)"""
     return "LINK-10" not in one.rules and any(
         (isinstance(output, SendForm) and output.reason is not Reason.OK)
-        or (isinstance(output, NoteForm) and output.note is not NoteKind.DELIVERED)
+        or (isinstance(output, NoteForm) and output.note not in (NoteKind.DELIVERED, NoteKind.UNCONFIRMED))
         for output in one.outputs
     )
 
