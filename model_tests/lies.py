@@ -236,7 +236,10 @@ class Liars:
                 self.receive(asked.asked, answer, pick, msg_id=msg_id, source=1)
         for msg_id, asked in sorted(self.hub.state.pending.items()):
             if asked.purpose is Purpose.ADMIT and asked.asker == link:
-                others = [one for one in self.hub.policy.provisioned if one.device_id != asked.device_id]
+                mine = (asked.device_id, asked.node_id)  # no configuration names either of them twice
+                others = [
+                    one for one in self.hub.policy.provisioned if one.device_id != mine[0] and one.node_id != mine[1]
+                ]
                 binding = Provisioned(asked.device_id, asked.node_id, pick((asked.credential, "E" * 43)))
                 self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=(*others, binding))))
                 self.hub.happens(TimerFired(msg_id))
