@@ -271,6 +271,14 @@ class Liars:
                 self.receive(PARENT, answer, pick, msg_id=msg_id, source=1)
 
     @event
+    def change_parent(self, pick: Pick) -> None:
+        """The parent has not confirmed a revoke when it is lost; who answers next may be another."""
+        if self.hub.policy.has_parent and not self.flat:
+            self.hub.happens(OperatorRevoke(Revoke(pick(NAMES)), 0))
+            self.hub.happens(LinkDown(PARENT))
+            self.join(pick)
+
+    @event
     def enter_honestly(self, pick: Pick) -> None:
         """A new link for one of the configured."""
         self.arrive(pick(LINKS), pick(("hub-a", "hub-b", "admin")), pick)
