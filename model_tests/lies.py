@@ -51,9 +51,9 @@ from model_tests.exercised import Tally
 from model_tests.hub import OWN_JOURNAL, OneHub
 from model_tests.trees import Pick, rebound
 
-HUB_A, HUB_B, ADMIN, OWN, AUTHORITY, PLAIN = 20, 21, 22, 5, 40, 30
+HUB_A, HUB_B, ADMIN, OWN, AUTHORITY, PLAIN = 20, 21, 22, 5, 40, 70
 NAMES = ("d1", "d2", "d3", "hub-a", "hub-b", "admin", "self")
-NODES = (0, 1, OWN, 10, 11, HUB_A, HUB_B, ADMIN, AUTHORITY, PLAIN, 77)
+NODES = (0, 1, OWN, 10, 11, HUB_A, HUB_B, ADMIN, AUTHORITY, 77)
 LINKS = (1, 2, 3, 4, 5)
 ROLES: dict[str, tuple[str, ...]] = {
     "hub": ("auth.assist",),
@@ -126,7 +126,7 @@ def draw_policy(pick: Pick) -> Policy:
         announce_batch=pick((1, 2, 256)),
         revoke_batch=pick((1, 2, 256)),
         extension=pick((*(True,) * 7, False)),
-        plain_hubs=pick(((PLAIN,), ())),
+        plain_hubs=(PLAIN,),
     )
 
 
@@ -218,12 +218,19 @@ class Liars:
                 {"dialect": Dialect.LOGIN},
                 {"close_superseded": not policy.close_superseded},
                 {"extension": not policy.extension},
-                {"plain_hubs": () if policy.plain_hubs else (PLAIN,)},
             )
         )
         if changes.get("node_id") and self.hub.state.node_id == 0:
             return  # a hub that asks its parent for a node id is not given one by hand as well
         self.hub.happens(PolicyChanged(evolve(policy, **changes)))
+
+    @event
+    def plain_hub_up(self, pick: Pick) -> None:
+        """A hub that never authenticates connects, from a place where it is known or not, and assists somebody."""
+        link = pick(LINKS)
+        if link not in self.hub.state.links:
+            self.hub.happens(LinkUp(link, pick(((PLAIN,), (PLAIN,), ())), pick(("here", "there"))))
+        self.receive(link, AssistRegister(pick(("d1", "d2"))), pick, source=PLAIN)
 
     @event
     def provision_who_waits(self, pick: Pick) -> None:
@@ -271,25 +278,18 @@ class Liars:
                 self.receive(PARENT, answer, pick, msg_id=msg_id, source=1)
 
     @event
-    def change_parent(self, pick: Pick) -> None:
-        """The parent has not confirmed a revoke when it is lost; who answers next may be another."""
-        if self.hub.policy.has_parent and not self.flat:
-            self.hub.happens(OperatorRevoke(Revoke(pick(NAMES)), 0))
-            self.hub.happens(LinkDown(PARENT))
-            self.join(pick)
+    def change_parents(self, pick: Pick) -> None:
+        """The operator revokes while the parent is away, and another one may be there instead when it is back."""
+        self.join(pick)
+        self.hub.happens(LinkDown(PARENT))
+        if not self.flat:
+            self.hub.happens(OperatorRevoke(Revoke(pick(("d1", "d2")))))
+        self.join(pick)
 
     @event
     def enter_honestly(self, pick: Pick) -> None:
         """A new link for one of the configured."""
         self.arrive(pick(LINKS), pick(("hub-a", "hub-b", "admin")), pick)
-
-    @event
-    def name_itself(self, pick: Pick) -> None:
-        """Whoever connects from where a plain hub does says that it is that hub."""
-        link, name = pick(LINKS), pick(("d1", "d2", "d3"))
-        self.hub.happens(LinkUp(link, pick(((PLAIN,), (PLAIN,), (77,))), pick(("here", "there", ""))))
-        bodies: tuple[Body, ...] = (AssistRegister(name), AssistAuthenticate(name, "" if self.flat else "w" * 43))
-        self.receive(link, pick(bodies), pick, source=PLAIN)
 
     def arrive(self, link: int, name: str, pick: Pick) -> None:
         self.hub.happens(LinkUp(link))
