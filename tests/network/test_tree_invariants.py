@@ -18,6 +18,7 @@ from hubauth.network.invariants import ALWAYS, SETTLED, check
 from hubauth.network.observed import at_rest
 from hubauth.network.tree import Network, is_settled
 from tests.network.harness import configured, three_levels
+from tests.network.overlooked import OVERLOOKED
 from tests.network.planted import PLANTED, Planted, Watched, registers_twice, two_register
 from tools.promises import promises
 
@@ -36,7 +37,7 @@ def told(planted: Planted) -> Watched:
     return story
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: f"{planted.name}-{planted.what}")
+@pytest.mark.parametrize("planted", PLANTED + OVERLOOKED, ids=lambda planted: f"{planted.name}-{planted.what}")
 def test_a_mistake_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
     right = told(planted)
     assert is_settled(right.network) and list(right.found) == []
