@@ -159,7 +159,7 @@ class Monitor:
     def one_to_one_binding(self, event: Event, device_id: str, node_id: int) -> None:
         """OneToOneBinding: A device is one node for ever.
 
-        UniqueNodeIds: A node is one device for ever, also if only a configuration has ever named it.
+        UniqueNodeIds: A node is one device for ever, also if only a configuration has ever named it; none is reused.
         """
         for promise, key, value in (("OneToOneBinding", device_id, node_id), ("UniqueNodeIds", node_id, device_id)):
             bound, since = self.bound.get(key, (value, event))
