@@ -22,10 +22,10 @@ from hubauth.promises.monitor import Monitor
 OLD, NEW = "o" * 43, "n" * 43
 
 
-def tree(**options: bool) -> Monitor:
+def tree(replaces: bool = True) -> Monitor:
     """A root, which issues, and a hub B below it, each with its links up."""
     hub = ("B", 2, "b" * 43)
-    root = Setting("root", frozenset([hub]), frozenset(["B"]), searches=True, **options)
+    root = Setting("root", frozenset([hub]), frozenset(["B"]), replaces=replaces, searches=True)
     settings = [("root", root), ("B", Setting("B", searches=True))]
     configured = [Event("configured", name, setting=setting) for name, setting in settings]
     joins = ask("root", 1, Authenticate("B", "b" * 43), Answer(Action.AUTHENTICATE, Reason.OK, "B", 2, "b" * 43))
