@@ -35,6 +35,10 @@ class Question:
     """The device is as good as in: only its role is missing."""
     begun: int = 0
     """How much had been forgotten when this was asked."""
+    climbs: bool = False
+    """The child is asked since the device was last seen there: the parent is asked, too, if the child cannot help."""
+    missed: bool = False
+    """The child could not be asked, or would not look: a search that finds nobody has not looked everywhere."""
 
 
 @define
@@ -167,12 +171,15 @@ class NaiveHub:
                 del self.questions[key]
                 self.answer(question.link, question.action, reason)
 
-    def fail(self, asked: int) -> None:
-        """A neighbour is gone: whoever waits for it is told, or is let in without it."""
+    def fail(self, asked: int, number: int = 0) -> None:
+        """A neighbour is gone: whoever waits for it is told, or let in without it, or the parent is asked instead."""
         lost = {key: question for key, question in sorted(self.questions.items()) if question.asked == asked}
         for key, question in lost.items():
             del self.questions[key]
-            if not question.waits:
+            if question.climbs:
+                self.ask_parent(evolve(question, missed=True), number)
+                number += number in self.questions
+            elif not question.waits:
                 self.answer(question.link, question.action, Reason.UNREACHABLE)
         for question in lost.values():
             if question.waits:
@@ -198,24 +205,38 @@ class NaiveHub:
             else:
                 self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
             return
-        place, _ = self.places.get(device, ("", False))
-        whom = CHILD if place == "child" else PARENT
-        reachable = CHILD in self.links if whom == CHILD else self.present
         if self.policy.assist is Assist.NONE:
             self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
-        elif not reachable:
-            self.answer(link, Action.AUTHENTICATE, Reason.UNREACHABLE)
-        elif self.busy(link, whom):
+            return
+        question = Question(PARENT, link, Action.AUTHENTICATE, device, credential, begun=self.forgotten)
+        place, online = self.places.get(device, ("", False))
+        if place != "child":
+            self.ask_parent(question, number)
+        elif CHILD not in self.links:
+            self.ask_parent(evolve(question, missed=True), number)
+        elif self.busy(link, CHILD):
             self.answer(link, Action.AUTHENTICATE, Reason.BUSY)
         else:
-            query = self.policy.assist is Assist.QUERY
-            if whom == CHILD:
-                first = self.debts.hears_of(device)
-                self.tell_child(first)
-                number += len(first)  # each has a MsgID, too
-            self.asked.append((whom, Action.ASSIST_QUERY_CREDENTIAL if query else Action.ASSIST_AUTHENTICATE))
-            question = Question(whom, link, Action.AUTHENTICATE, device, credential, begun=self.forgotten)
-            self.questions[number] = question
+            first = self.debts.hears_of(device)
+            self.tell_child(first)
+            number += len(first)  # each has a MsgID, too
+            self.asked.append((CHILD, self.search))
+            self.questions[number] = evolve(question, asked=CHILD, climbs=not online)
+
+    def ask_parent(self, question: Question, number: int) -> None:
+        """A search ends with the parent."""
+        if not self.present:
+            self.answer(question.link, question.action, Reason.UNREACHABLE)
+        elif self.busy(question.link):
+            self.answer(question.link, question.action, Reason.BUSY)
+        else:
+            self.asked.append((PARENT, self.search))
+            self.questions[number] = evolve(question, asked=PARENT, climbs=False)
+
+    @property
+    def search(self) -> Action:
+        query = self.policy.assist is Assist.QUERY
+        return Action.ASSIST_QUERY_CREDENTIAL if query else Action.ASSIST_AUTHENTICATE
 
     def get_perms(self, link: int, node_id: int, number: int) -> None:
         if node_id in self.cache:
@@ -242,13 +263,18 @@ class NaiveHub:
             if reason is Reason.OK and not question.stale:
                 self.cache.add(question.node_id)
             self.answer(link, action, reason)
+        elif reason is not Reason.OK and question.climbs:
+            self.ask_parent(evolve(question, missed=reason is not Reason.NOT_ADMITTED), number)
+        elif reason is Reason.NOT_ADMITTED and question.missed:
+            self.answer(link, action, Reason.UNREACHABLE)
         elif reason is not Reason.OK:
             passed = action is Action.REGISTER or reason in PASSED_ON
             self.answer(link, action, reason if passed else Reason.UNREACHABLE)
         elif not right:
             self.answer(link, action, Reason.UNREACHABLE)
-        elif action is Action.AUTHENTICATE and self.policy.assist is Assist.QUERY and credential != question.credential:
-            self.answer(link, action, Reason.NOT_ADMITTED)
+        elif action is Action.AUTHENTICATE and credential != question.credential:
+            query = self.policy.assist is Assist.QUERY
+            self.answer(link, action, Reason.NOT_ADMITTED if query else Reason.UNREACHABLE)
         else:
             told = told and question.begun == self.forgotten
             if action is Action.REGISTER:
@@ -344,12 +370,12 @@ class NaiveHub:
         self.present = self.heeds = False
         self.fail(PARENT)
 
-    def child_gone(self) -> None:
+    def child_gone(self, number: int) -> None:
         for device, (place, online) in sorted(self.places.items()):
             if place == "child" and online:
                 self.places[device] = ("child", False)
                 self.tell_parent(Action.ASSIST_OFFLINE)
-        self.fail(CHILD)
+        self.fail(CHILD, number + len(self.asked))  # each report has a MsgID
         self.dismissed = set()
         self.debts.leaves()
         del self.links[CHILD]

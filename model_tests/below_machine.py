@@ -375,8 +375,9 @@ class BelowMachine(RuleBasedStateMachine):
 
     def child_down(self) -> None:
         self.naive.begin()
+        number = self.hub.state.next_msg_id
         done = self.hub.happens(LinkDown(CHILD))
-        self.naive.child_gone()
+        self.naive.child_gone(number)
         self.naive.tell_parent(Action.ASSIST_OFFLINE)
         self.compare(done)
 

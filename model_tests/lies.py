@@ -45,7 +45,7 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from hubauth.core.model import Pending, Purpose
+from hubauth.core.model import Purpose
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister, Trust
 from model_tests.exercised import Tally
 from model_tests.hub import OWN_JOURNAL, OneHub
@@ -235,7 +235,10 @@ class Liars:
                 self.receive(asked.asked, answer, pick, msg_id=msg_id, source=1)
         for msg_id, asked in sorted(self.hub.state.pending.items()):
             if asked.purpose is Purpose.ADMIT and asked.asker == link:
-                others = [one for one in self.hub.policy.provisioned if not _is_same(one, asked)]
+                mine = (asked.device_id, asked.node_id)  # no configuration names either of them twice
+                others = [
+                    one for one in self.hub.policy.provisioned if one.device_id != mine[0] and one.node_id != mine[1]
+                ]
                 binding = Provisioned(asked.device_id, asked.node_id, pick((asked.credential, "E" * 43)))
                 self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=(*others, binding))))
                 self.hub.happens(TimerFired(msg_id))
@@ -345,8 +348,3 @@ class Liars:
 
     def _invalidation(self, pick: Pick) -> PermsInvalidate:
         return PermsInvalidate(pick(((), (10,), (11, HUB_A))), refresh=pick((True, False)))
-
-
-def _is_same(binding: Provisioned, asked: Pending) -> bool:
-    """Whether a binding names the device that waits, or its node: no configuration names either twice."""
-    return binding.device_id == asked.device_id or binding.node_id == asked.node_id

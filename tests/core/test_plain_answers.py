@@ -193,3 +193,17 @@ def test_permissions_in_an_answer_without_a_number_may_be_older_than_an_invalida
     (asked,) = hub.state.pending
     says(hub, about, asked)
     assert hub.state.perms[40] == NODE, "the number says which question it answers"
+
+
+def test_permissions_that_come_with_a_registration_without_a_number_may_be_older_than_an_invalidation() -> None:
+    hub = below_plain()
+    hub.happens(OperatorInvalidate(PermsInvalidate((30,))))
+    hub.receive(1, Register("d"))
+    done = says(hub, success(REGISTER, "d"))
+    assert "PERM-21" in done.rules and 30 not in hub.state.perms, "this may be the answer to an earlier registration"
+    (asked,) = [send.frame for send in sent(done, PARENT)]
+    assert asked.body == GetPerms(30), "so the hub asks"
+    hub.receive(2, Register("e"))
+    (number,) = [msg_id for msg_id, pending in hub.state.pending.items() if pending.device_id == "e"]
+    says(hub, success(REGISTER, "e", 31), number)
+    assert hub.state.perms[31] == NODE, "the number says which registration it answers"

@@ -12,6 +12,7 @@ from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.oracle.compare import Model
 from hubauth.oracle.forms import (
     CloseForm,
+    HeaderForm,
     InputForm,
     LinkDownForm,
     LinkUpForm,
@@ -216,3 +217,41 @@ def test_where_a_plain_hub_connects_from_is_part_of_a_link() -> None:
     model = Model(Policy(plain_hubs=(12,)))
     model.take(known)
     assert model.state.plain[1].hubs == (12,)
+
+
+# Journals
+
+
+def said(link: int, msg_id: int, payload: object, **header: int) -> SendForm:
+    content = msgspec.Raw(msgspec.json.encode(payload))
+    return SendForm(link=link, header=HeaderForm(msg_id=msg_id, **header), payload=content)
+
+
+def joins(msg_id: int, journal: str, peer: str = "") -> SendForm:
+    """What a hub shows its parent."""
+    ext = {"v": 1, "journal": journal, "peer": peer, "handled": 0}
+    data = {"device_id": "hub", "credential": "c" * 43, "ext": ext}
+    return said(0, msg_id, {"action": "auth", "data": data})
+
+
+def test_a_journal_is_what_the_hub_says_first_and_ever_after() -> None:
+    model = Model(Policy(device_id="hub", node_id=5, credential="c" * 43, has_parent=True))
+    up, down = LinkUpForm(link=0), LinkDownForm(link=0)
+    assert model.compare(up, [joins(9, "drawn by that hub")]).outcome is Outcome.CONFORMS
+    ext = {"v": 1, "journal": "of the parent", "peer": "drawn by that hub", "handled": 0}
+    answer = {"action": "auth_resp", "data": {"code": 1, "device_id": "hub", "node_id": 5, "ext": ext}}
+    header = HeaderForm(major=0, msg_id=9, source=1)
+    welcome = ReceivedForm(link=0, header=header, payload=msgspec.Raw(msgspec.json.encode(answer)))
+    assert model.compare(welcome, []).outcome is Outcome.CONFORMS
+    assert model.state.parent_extended
+    assert model.compare(down, []).outcome is Outcome.CONFORMS
+    other = model.compare(up, [joins(10, "another", "of the parent")])
+    assert other.outcome is Outcome.VIOLATES and other.difference is not None and other.difference.rule == "EXT-2"
+    assert model.compare(up, [joins(10, "drawn by that hub", "of the parent")]).outcome is Outcome.CONFORMS
+
+
+def test_a_hub_that_is_to_speak_the_extension_and_does_not_is_found_out() -> None:
+    model = Model(Policy(device_id="hub", node_id=5, credential="c" * 43, has_parent=True))
+    plain = said(0, 9, {"action": "auth", "data": {"device_id": "hub", "credential": "c" * 43}})
+    found = model.compare(LinkUpForm(link=0), [plain])
+    assert found.outcome is Outcome.VIOLATES and found.difference is not None and found.difference.rule == "EXT-2"

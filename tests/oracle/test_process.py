@@ -110,8 +110,8 @@ def test_every_vector_is_answered_as_it_is_written() -> None:
     assert len(cases) > 40
     for case in cases:
         session = Session()
-        state = {} if isinstance(case.state, msgspec.UnsetType) else {"state": case.state}
-        begin = msgspec.json.encode({"do": "init", "policy": case.policy, **state})
+        begins = {"journal": case.journal} if isinstance(case.state, msgspec.UnsetType) else {"state": case.state}
+        begin = msgspec.json.encode({"do": "init", "policy": case.policy, **begins})
         assert json.loads(session.answer(begin))["digest"] == case.digest
         for one in case.steps:
             answer = json.loads(session.answer(msgspec.json.encode({"do": "input", "input": one.input})))
@@ -232,7 +232,7 @@ def test_a_state_that_leads_nowhere_is_an_error_and_not_the_end() -> None:
     policy = {"has_parent": True, "node_id": 5, "credential": "c" * 43}
     conversation.ask("init", policy=policy)
     conversation.ask("input", input={"kind": "link_up", "link": 0})
-    held = ["pending", 9, ["held", "revoke", 0, 1, 0, 0, "", 0, "", None, 0, 0, False, False, False]]
+    held = ["pending", 9, ["held", "revoke", 0, 1, 0, 0, "", 0, "", None, 0, 0, False, False, False, None]]
     state = [*conversation.ask("state")["state"], held]
     assert conversation.ask("init", policy=policy, state=state)["did"] == "init"
     before = conversation.ask("state")

@@ -138,12 +138,16 @@ ABOUT_PERMS = (
 )
 
 
+REQUEST = Reading.REQUEST
+
+
 def _requests() -> Iterator[FrameCase]:
     for dialect in NESTED:
         for word, action, data, rule in (*EVERYWHERE, *(ABOUT_PERMS if dialect is AUTH else ())):
             content = _nested(word, data, dialect)
             more: dict[str, Any] = {"action": action, "fields": data, "written": True}
             yield _frame(f"request_{word}", dialect, content, Reading.REQUEST, f"MSG-1 {rule}", **more)
+        yield from _requests_of_extension(dialect)
         extra = {"action": "register", "data": {**WHO, "colour": "red"}, "more": 1}
         about = {"action": Action.REGISTER, "fields": WHO}
         yield _frame("unknown_fields_are_ignored", dialect, extra, Reading.REQUEST, "MSG-1 MSG-4", **about)
@@ -169,6 +173,43 @@ def _requests() -> Iterator[FrameCase]:
     yield _frame("unknown_fields_are_ignored", FLAT, extra_flat, Reading.REQUEST, "MSG-2 MSG-4", **about_flat)
 
 
+MET = {"v": 1, "journal": "a journal", "peer": "another", "handled": 3}
+NO_EXT: tuple[tuple[str, Any], ...] = (
+    ("no_object", "yes"),
+    ("null", None),
+    ("another_version", {**MET, "v": 2}),
+    ("no_version", {"journal": "a journal"}),
+    ("no_journal", {"v": 1, "peer": "another"}),
+    ("empty_journal", {**MET, "journal": ""}),
+    ("journal_of_65_bytes", {**MET, "journal": "é" * 32 + "x"}),
+    ("peer_of_65_bytes", {**MET, "peer": "x" * 65}),
+    ("negative_handled", {**MET, "handled": -1}),
+    ("handled_too_high", {**MET, "handled": 2**31}),
+    ("refusal_in_a_request", {"hub": False}),
+)
+"""What stands for ``ext`` and is none."""
+
+
+def _requests_of_extension(dialect: Dialect) -> Iterator[FrameCase]:
+    fence: dict[str, Any] = {"action": Action.HUB_FENCE, "written": True}
+    yield _frame("request_hub_fence", dialect, _nested("hub_fence", {}, dialect), REQUEST, "MSG-1 EXT-15", **fence)
+    numbered = {**WHO, "seq": 7}
+    revoke: dict[str, Any] = {"action": Action.REVOKE, "fields": numbered, "written": True}
+    yield _frame("a_numbered_revoke", dialect, _nested("revoke", numbered, dialect), REQUEST, "MSG-1 MSG-7", **revoke)
+    for word, action, data, rule in EVERYWHERE[:2]:
+        met: dict[str, Any] = {**data, "ext": MET}
+        about: dict[str, Any] = {"action": action, "fields": met, "written": True}
+        content = _nested(word, met, dialect)
+        yield _frame(f"{word}_with_ext", dialect, content, REQUEST, f"MSG-1 {rule}", **about)
+    short = {**WHO, "ext": {"v": 1, "journal": "a journal"}}
+    first = {**WHO, "ext": {"v": 1, "journal": "a journal", "peer": "", "handled": 0}}
+    read: dict[str, Any] = {"action": Action.REGISTER, "fields": first}
+    yield _frame("ext_of_the_first_time", dialect, _nested("register", short, dialect), REQUEST, "MSG-1 MSG-4", **read)
+    for name, ext in NO_EXT:
+        content, about = _nested("register", {**WHO, "ext": ext}, dialect), {"action": Action.REGISTER, "fields": WHO}
+        yield _frame(f"ext_{name}", dialect, content, REQUEST, "MSG-1 MSG-4", **about)
+
+
 GRANTED = {"role": "node", "perms": ["p.read"]}
 
 
@@ -181,15 +222,22 @@ def _successes() -> Iterator[FrameCase]:
         query = {**WHOM, "credential": TOKEN}
         successes.append(("assist_query_credential", Action.ASSIST_QUERY_CREDENTIAL, query, "MSG-11"))
         successes += [(word, action, WHOM, "MSG-11") for word, action, _, _ in EVERYWHERE[5:8]]
-        successes.append(("hub_dismiss", Action.HUB_DISMISS, WHOM, "EXT-15"))
         if dialect is AUTH:
             successes.append(("get_perms", Action.GET_PERMS, {"node_id": 5, **GRANTED}, "MSG-12"))
             rows = {"total": 1, "roles": [{"node_id": 5, **GRANTED}]}
             successes.append(("list_roles", Action.LIST_ROLES, rows, "MSG-12"))
+        successes.append(("hub_dismiss", Action.HUB_DISMISS, WHOM, "EXT-15"))
+        successes.append(("hub_fence", Action.HUB_FENCE, {}, "EXT-15"))
         for word, action, data, rule in successes:
             content = _nested(f"{word}_resp", {"code": 1, "msg": "ok", **data}, dialect)
             more = {"action": action, "reason": Reason.OK, "fields": data, "written": True, "header": {"major": OK}}
             yield _frame(f"success_{word}", dialect, content, Reading.ANSWER, f"MSG-1 {rule} CODE-1", **more)
+        for name, ext in (("a_hub", MET), ("no_hub", {"hub": False})):
+            data = {**WHOM, "credential": TOKEN, **grant, "ext": ext}
+            content = _nested("register_resp", {"code": 1, "msg": "ok", **data}, dialect)
+            more = {"action": Action.REGISTER, "reason": Reason.OK, "fields": data, "written": True}
+            more["header"] = {"major": OK}
+            yield _frame(f"success_of_{name}", dialect, content, Reading.ANSWER, "MSG-1 MSG-10 CODE-1", **more)
     content = {"code": 1, "msg": "ok", **WHOM}
     flat: dict[str, Any] = {"reason": Reason.OK, "fields": WHOM, "written": True, "header": {"major": OK}}
     yield _frame("success", FLAT, content, Reading.ANSWER, "MSG-3 MSG-3 CODE-1", **flat)
@@ -205,6 +253,7 @@ REFUSALS: tuple[tuple[str, Action, int, str, Reason, str], ...] = (
     ("revoke", Action.REVOKE, 403, "permission denied", Reason.FORBIDDEN, "MSG-14 CODE-9"),
     ("offline", Action.OFFLINE, 4700, "internal error", Reason.OFFLINE_INTERNAL, "MSG-14 CODE-8"),
     ("assist_offline", Action.ASSIST_OFFLINE, 4701, "not online", Reason.NOT_INDEXED, "MSG-14 CODE-8"),
+    ("hub_dismiss", Action.HUB_DISMISS, 4701, "not online", Reason.NOT_INDEXED, "MSG-14 CODE-8"),
 )
 
 

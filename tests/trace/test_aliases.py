@@ -27,7 +27,7 @@ WRONG_KIND = b'{"action":"register_resp","data":{"code":1,"msg":"ok","device_id"
 @cache
 def generated() -> Generated:
     """Hubs that come and go while revokes are sent to them."""
-    return Generated(Blueprint(hubs=4, devices=40, events=20_000, seed=2))
+    return Generated(Blueprint(hubs=4, devices=40, events=20_000, seed=3))
 
 
 def root_rows() -> list[Event]:

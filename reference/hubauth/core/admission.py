@@ -85,7 +85,7 @@ def told_with(t: Transition, pending: Pending, answer: Answer) -> Grant | None:
     """
     if not answer.grant.role:
         return None
-    if pending.epoch != t.invalidations:
+    if pending.stale or pending.epoch != t.invalidations:
         t.cite("PERM-21")
         return None
     if pending.purpose is Purpose.REGISTER and t.policy.has_perms and not t.policy.names_role(answer.node_id):

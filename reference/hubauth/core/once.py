@@ -9,7 +9,7 @@ from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Action, Answer, Frame, Major, Revoke
 from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour, Pending, Purpose
 from hubauth.core.ordered import EMPTY
-from hubauth.core.outputs import Send, Unconfirmed
+from hubauth.core.outputs import NoteKind, Send, Unconfirmed
 from hubauth.core.transition import Transition
 
 
@@ -77,7 +77,8 @@ def give_up(t: Transition, key: int, message: Revoke, originator: int, *, sent: 
     """What a plain neighbour cannot be told without danger is not told, and the operator hears of it."""
     what = "may not have heard" if sent else "will not hear"
     hub = t.parent_node if key == PARENT_NEIGHBOUR else key
-    t.note("REV-23", f"hub {hub}, which is plain, {what} of a revoke that names no credential")
+    detail = f"hub {hub}, which is plain, {what} of a revoke that names no credential"
+    t.note("REV-23", detail, kind=NoteKind.UNCONFIRMED)
     _tell(t, hub, message, originator, sent=sent)
 
 

@@ -1,7 +1,8 @@
 """A hub to compare with: the reference takes the same inputs, and what another hub did is held against it.
 
-What a hub is free to choose (credentials, MsgIDs of its own requests) is bound from what it did, as in the replay of a
-trace. A step that does not conform, or cannot be judged, is not taken: it can be tried again.
+What a hub is free to choose (credentials, its journal, MsgIDs of its own requests, numbers of its revokes) is bound
+from what it did, as in the replay of a trace. A step that does not conform, or cannot be judged, is not taken: it can
+be tried again.
 """
 
 from collections.abc import Iterable
@@ -31,8 +32,8 @@ from hubauth.oracle.forms import (
     read_input,
 )
 from hubauth.oracle.vectors import StepForm, next_policy, step_form
-from hubauth.trace.aliases import bind_all
-from hubauth.trace.compare import Difference, find_difference, visible
+from hubauth.trace.aliases import Aliases, bind_all
+from hubauth.trace.compare import UNKNOWN_JOURNAL, Difference, find_difference, visible
 from hubauth.trace.events import Event, Kind, encode_command, encode_origin
 from hubauth.trace.policies import encode_policy
 from hubauth.trace.taking import Situation, take
@@ -50,14 +51,24 @@ class Comparison:
 
 
 class Model:
-    """The reference as one hub, beside another one. ``version`` is the header of the other one's frames."""
+    """The reference as one hub, beside another one. ``version`` is the header of the other one's frames.
 
-    def __init__(self, policy: Policy, version: Version = Version.V1, state: State | None = None) -> None:
+    Without ``state`` it has never run. A journal that is not given is whatever the other hub says.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        version: Version = Version.V1,
+        state: State | None = None,
+        journal: str = UNKNOWN_JOURNAL,
+    ) -> None:
         found = check_state(policy, state) if state is not None else ()
         if found:
             raise Unsayable(f"no hub is in such a state: {found[0]} - at `$.state`")
         self._version = version
-        self._first = self._now = Situation(policy, initial_state(policy) if state is None else state)
+        begun = initial_state(policy, journal) if state is None else state
+        self._first = self._now = Situation(policy, begun, Aliases.of_state(begun))
 
     @property
     def policy(self) -> Policy:

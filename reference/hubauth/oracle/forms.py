@@ -22,6 +22,7 @@ from hubauth.core.inputs import (
 )
 from hubauth.core.messages import (
     MAX_DEVICE_ID_BYTES,
+    MAX_JOURNAL_BYTES,
     MAX_NODE_ID,
     SUB_PROTO,
     Answer,
@@ -47,6 +48,7 @@ LinkNumber: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 TimerNumber: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 DeviceName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_DEVICE_ID_BYTES)]
 Credential: TypeAlias = Annotated[str, Meta(max_length=256)]
+Journal: TypeAlias = Annotated[str, Meta(max_length=MAX_JOURNAL_BYTES)]
 Hex: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*$")]
 
 

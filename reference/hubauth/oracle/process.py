@@ -11,11 +11,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from hubauth import __version__
-from hubauth.core.indexes import initial_state
 from hubauth.oracle.compare import Model
 from hubauth.oracle.forms import (
     Form,
     InputForm,
+    Journal,
     OutputForm,
     Unsayable,
     policy_form,
@@ -24,6 +24,7 @@ from hubauth.oracle.forms import (
     state_form,
 )
 from hubauth.specification import rules as known_rules
+from hubauth.trace.compare import UNKNOWN_JOURNAL
 from hubauth.trace.policies import PolicyForm
 from hubauth.trace.verdicts import Outcome
 from hubauth.wire.header import Version
@@ -43,8 +44,8 @@ class Init(Form, frozen=True, kw_only=True, tag_field="do", tag="init"):
 
     id: Id = None
     policy: PolicyForm = PolicyForm()
-    journal: str = ""
-    """The hub's own, if it has never run; without one it does not speak the extension."""
+    journal: Journal | UnsetType = UNSET
+    """The hub's own, if it has never run. Empty: it does not speak the extension; left out: ``compare`` finds it."""
     state: list[Raw] | UnsetType = UNSET
     """As ``state`` answers it."""
     version: Version = Version.V1
@@ -181,9 +182,9 @@ class Session:
     def _respond(self, request: Request) -> Response:
         if isinstance(request, Init):
             policy = read_policy(request.policy)
-            given = request.state
-            state = initial_state(policy, request.journal) if given is UNSET else read_state(policy, given)
-            self._model = Model(policy, request.version, state)
+            state = None if isinstance(request.state, UnsetType) else read_state(policy, request.state)
+            journal = UNKNOWN_JOURNAL if isinstance(request.journal, UnsetType) else request.journal
+            self._model = Model(policy, request.version, state, journal)
             return Begun(id=request.id, hubauth=__version__, digest=self._model.digest)
         model = self._model
         if model is None:

@@ -19,6 +19,7 @@ from hubauth.core.transition import Step
 from hubauth.oracle.forms import (
     Form,
     InputForm,
+    Journal,
     NoteForm,
     OutputForm,
     ReceivedForm,
@@ -61,8 +62,8 @@ class Case(Form, frozen=True, kw_only=True, tag_field="kind", tag="hub"):
 
     id: str
     policy: PolicyForm
-    journal: str = ""
-    """The hub's own, if it has never run; without one it does not speak the extension."""
+    journal: Journal | UnsetType = UNSET
+    """The hub's own, where there is no ``state``; empty: it has none, and does not speak the extension."""
     state: list[Raw] | UnsetType = UNSET
     digest: Digest
     """Of the state before the first step."""
@@ -142,17 +143,18 @@ def record(
         digest = advance(digest, done)
         steps.append(step_form(given, done, dialect, digest.hex()))
         policy, now = next_policy(policy, happened, done), done.state
-    if state is not None:
-        journal = ""
-    case = Case(id=case_id, policy=form, journal=journal, digest=first.hex(), steps=tuple(steps))
-    return case if state is None else msgspec.structs.replace(case, state=state_form(state))
+    case = Case(id=case_id, policy=form, digest=first.hex(), steps=tuple(steps))
+    if state is None:
+        return msgspec.structs.replace(case, journal=journal)
+    return msgspec.structs.replace(case, state=state_form(state))
 
 
 def begin(case: Case) -> tuple[Policy, State]:
     """The policy and state that a case begins with."""
     policy = read_policy(case.policy)
-    state = initial_state(policy, case.journal) if isinstance(case.state, UnsetType) else read_state(policy, case.state)
-    return policy, state
+    if isinstance(case.state, UnsetType):
+        return policy, initial_state(policy, case.journal or "")
+    return policy, read_state(policy, case.state)
 
 
 def run_case(case: AnyCase) -> Mismatch | None:
@@ -231,7 +233,7 @@ def refuses(one: StepForm) -> bool:
     """Whether the hub refuses or ignores what happened. (What LINK-10 refuses came in earlier.)"""
     return "LINK-10" not in one.rules and any(
         (isinstance(output, SendForm) and output.reason is not Reason.OK)
-        or (isinstance(output, NoteForm) and output.note is not NoteKind.DELIVERED)
+        or (isinstance(output, NoteForm) and output.note not in (NoteKind.DELIVERED, NoteKind.UNCONFIRMED))
         for output in one.outputs
     )
 

@@ -25,6 +25,7 @@ from hubauth.oracle.forms import (
 )
 from hubauth.trace.policies import PolicyForm
 from hubauth.wire.dialects import CODECS
+from hubauth.wire.dialects.extension import write_ext
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, read_frame
 from hubauth.wire.header import V1_LENGTH, Refused, Version, encode_v1, encode_v2
 
@@ -180,6 +181,8 @@ def _filled(body: Any) -> dict[str, Any]:
         values |= _plain_grant(value) if isinstance(value, Grant) else {attribute.name: value}
     if "roles" in values:
         values["roles"] = [{"node_id": row.node_id, **_plain_grant(row.grant)} for row in values["roles"]]
+    if "ext" in values:
+        values["ext"] = msgspec.to_builtins(write_ext(values["ext"]))
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 

@@ -4,14 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.cases import CASES
-from hubauth.oracle.conform.results import exit_code
+from hubauth.oracle.conform.profile import Profile
+from hubauth.oracle.conform.results import VIOLATIONS, exit_code
+from hubauth.oracle.conform.run import choose
 from hubauth.oracle.conform.unasked import UNASKED
 from hubauth.oracle.report import table
 from hubauth.specification import rules
-from tests.oracle.conform.hubs import ROLES, as_process, describe, judge, patient
+from tests.oracle.conform.hubs import ROLES, as_process, describe, in_thread, judge, patient
 
 CHOICES: dict[str, dict[str, Any]] = {
     "assist none": {"assist": "none"},
@@ -23,6 +26,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 }
 
 
+FLOWS = ("REG", "AUTH", "BIND", "OFF", "REV", "EXT")
 ALL = [(role, dialect, 1) for role in ROLES for dialect in Dialect]
 ALL += [(role, dialect, 2) for role in ROLES if role != "root" for dialect in Dialect]
 """Role, dialect, and the header version towards the parent, which a root has not; devices speak both."""
@@ -45,10 +49,33 @@ def test_the_reference_passes(role: str, dialect: Dialect, upwards: int, tmp_pat
 @pytest.mark.parametrize("role", ["root", "middle"])
 def test_the_reference_passes_whichever_way_it_chose(choice: str, role: str, tmp_path: Path) -> None:
     described = describe(role, **CHOICES[choice])
-    about = [case for case in CASES.values() if case.rule.id.partition("-")[0] in ("REG", "AUTH", "BIND", "OFF", "REV")]
+    about = [case for case in CASES.values() if case.rule.id.partition("-")[0] in FLOWS]
     with as_process(described, tmp_path) as address:
         judgement = judge(address, patient(described.profile), about)
     assert {result.verdict for result in judgement.results} <= {"pass", "info", "skipped"}, table(judgement)
+
+
+def without_extension(profile: Profile) -> Profile:
+    return replace(profile, features=tuple(feature for feature in profile.features if feature != "extension"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_plain_hub_is_judged_as_one(role: str, tmp_path: Path) -> None:
+    described = describe(role, extension=False)
+    with as_process(described, tmp_path) as address:
+        judgement = judge(address, patient(without_extension(described.profile)), sequences=5)
+    assert {result.verdict for result in judgement.results} <= {"pass", "info", "skipped"}, table(judgement)
+    about = [result for result in judgement.results if result.rule.startswith("EXT-")]
+    assert about and all(result.verdict == "skipped" and "extension" in result.reason for result in about)
+    assert judgement.sequences == 5
+
+
+@pytest.mark.parametrize(("role", "rule"), [("root", "EXT-3"), ("child", "EXT-2")])
+def test_a_plain_hub_that_claims_the_extension_is_found_out(role: str, rule: str) -> None:
+    described = describe(role, extension=False)
+    with in_thread(described) as address:
+        judgement = judge(address, described.profile, choose(CASES.values(), ["FRAME-10", "LINK-2", "TRUST-1", rule]))
+    assert rule in {result.rule for result in judgement.results if result.verdict in VIOLATIONS}, table(judgement)
 
 
 def test_every_rule_is_asked_about_or_has_a_reason_not_to_be() -> None:
@@ -59,7 +86,7 @@ def test_every_rule_is_asked_about_or_has_a_reason_not_to_be() -> None:
 
 def test_what_a_hub_remembers_of_an_earlier_run_makes_no_difference(tmp_path: Path) -> None:
     described = describe("middle")
-    about = [case for case in CASES.values() if case.rule.id.partition("-")[0] in ("REV", "BIND", "PERM")]
+    about = [case for case in CASES.values() if case.rule.id.partition("-")[0] in ("REV", "BIND", "PERM", "EXT")]
     with as_process(described, tmp_path) as address:
         for _ in range(2):
             judgement = judge(address, patient(described.profile), about, sequences=5)

@@ -153,12 +153,15 @@ def stays_away_as_a_device(world: World) -> None:
 
 @case("REV-23", needs=("register", "revoke", "admin", *_CHILD), depends_on=("EXT-3", "REV-2"))
 def tells_plain_hubs_once(world: World) -> None:
-    """A plain child hub is sent a revoke once, without number and fence; while it is away, not at all."""
+    """A hub on a plain link is sent a revoke once, without number and fence, also what it was owed when it came."""
     hub, admin = world.child_hub(plain=True), world.admin()
+    admin.revoke(world.fresh_name())
+    hub.hang_up()
     admin.revoke(world.fresh_name())
     again = world.again(hub)
     again.authenticate()
-    again.pass_on(Revoke(world.fresh_name()))
+    again.hang_up()
+    world.again(hub).authenticate()
 
 
 @case("EXT-14", needs=("authenticate", *_CHILD), depends_on=("TRUST-1",))
