@@ -12,6 +12,9 @@ from hubauth.core.messages import (
     Body,
     Frame,
     GetPerms,
+    HubDismiss,
+    HubFence,
+    HubOnline,
     Reason,
     Register,
     Revoke,
@@ -22,11 +25,11 @@ from hubauth.promises.monitor import Monitor
 OLD, NEW = "o" * 43, "n" * 43
 
 
-def tree(replaces: bool = True) -> Monitor:
+def tree(replaces: bool = True, extended: bool = True) -> Monitor:
     """A root, which issues, and a hub B below it, each with its links up."""
     hub = ("B", 2, "b" * 43)
-    root = Setting("root", frozenset([hub]), frozenset(["B"]), replaces=replaces, searches=True)
-    settings = [("root", root), ("B", Setting("B", searches=True))]
+    root = Setting("root", frozenset([hub]), frozenset(["B"]), replaces=replaces, extended=extended, searches=extended)
+    settings = [("root", root), ("B", Setting("B", extended=extended, searches=extended))]
     configured = [Event("configured", name, setting=setting) for name, setting in settings]
     joins = ask("root", 1, Authenticate("B", "b" * 43), Answer(Action.AUTHENTICATE, Reason.OK, "B", 2, "b" * 43))
     return Monitor().watch([*configured, Event("up", "root", 1), Event("up", "B"), *joins, *up("root", 7), *up("B", 7)])
@@ -112,6 +115,13 @@ def test_a_request_is_answered_before_everybody_rests() -> None:
     assert broken(tree(), [heard("B", 7, GetPerms(3), source=9), IDLE]) == []
 
 
+def test_what_hubs_say_to_each_other_alone_or_without_a_name_need_not_be_answered() -> None:
+    for body in (HubOnline("d", 10), HubDismiss("d", 10), HubFence(), Revoke("d", seq=1)):
+        assert broken(tree(), [heard("B", 0, body, source=1), IDLE]) == []
+    assert broken(tree(), [heard("B", 0, GetPerms(3), source=1), IDLE]) == ["PendingEventuallyAnswered"]
+    assert broken(tree(), [heard("B", 0, GetPerms(3)), IDLE]) == []
+
+
 def test_a_revoke_does_not_cut_a_registration_off() -> None:
     asked, closed = heard("B", 7, Register("e")), Event("closed", "B", 7)
     assert broken(tree(), [asked, revoked("B"), closed]) == ["PendingEventuallyAnswered"]
@@ -191,6 +201,9 @@ def test_a_credential_rests_where_it_admitted_somebody() -> None:
     remembered = evolve(kept, place=("memory", 1), node_id=0)
     assert broken(tree(), [*issued, heard("root", 7, Authenticate("d", OLD)), remembered]) == []
     assert broken(tree(), [*issued, *enters("root", OLD, Reason.BUSY), remembered]) == wrong
+    for device, found in (("d", []), ("e", wrong)):
+        waits = heard("B", 7, Register(device))
+        assert broken(tree(), [waits, *issued, evolve(remembered, hub="B")]) == found, "its role is asked for"
 
 
 # Revokes
@@ -200,3 +213,12 @@ def test_a_revoke_arrives_at_every_hub() -> None:
     assert broken(tree(), [revoked("root"), QUIET]) == ["RevokeArrives"]
     assert broken(tree(), [revoked("root"), heard("B", 0, Revoke("d", seq=1)), QUIET]) == []
     assert broken(tree(), [revoked("root", 2), QUIET]) == [], "it was not for all"
+
+
+def test_among_plain_hubs_a_revoke_may_be_lost_but_nobody_is_locked_out() -> None:
+    plain = tree(extended=False)
+    lost = [*registers("root", OLD), revoked("root"), QUIET, *enters("B", OLD)]
+    assert broken(tree(), lost) == ["RevokeArrives", "RevokedStaysOut"]
+    assert broken(plain, lost) == []
+    assert broken(plain, [*registers("root", OLD), QUIET, *enters("B", OLD, Reason.NOT_ADMITTED)]) == []
+    assert broken(plain, [*registers("root", OLD), *enters("root", OLD, Reason.NOT_ADMITTED)]) == ["NoLockOut"]

@@ -3,7 +3,8 @@
 A monitor is a value: ``watch`` returns another. It knows no hub's state and nothing of how hubs decide. A credential is
 issued when a registration's success first holds it, admitted where a hub says so on its own link, doomed by a revoke
 said while it is admitted somewhere, and dead once all is quiet after that. Nothing is promised of one in doubt: on its
-way when a revoke was said, issued where that had not come yet, revoked at one hub alone, replaced, or configured away.
+way when a revoke was said, issued where that had not come yet, revoked at one hub alone or in a tree with plain links,
+replaced, or configured away.
 """
 
 from collections.abc import Iterable
@@ -244,7 +245,7 @@ class Monitor:
                 self._breaks("PendingEventuallyAnswered", event, asked)
 
     def revoke_arrives(self, event: Event) -> None:
-        """RevokeArrives: When all is quiet, every hub has heard of every revoke that was said to all."""
+        """RevokeArrives: When all is quiet among extended hubs, each has heard of every revoke that was said to all."""
         for revoke, said in self.said.items():
             for since, to in said:
                 if any(self.heard.get((hub, revoke), (0, 0))[1] < since.at for hub in to):
