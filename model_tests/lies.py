@@ -51,7 +51,7 @@ from model_tests.exercised import Tally
 from model_tests.hub import OWN_JOURNAL, OneHub
 from model_tests.trees import Pick, rebound
 
-HUB_A, HUB_B, ADMIN, OWN, AUTHORITY = 20, 21, 22, 5, 40
+HUB_A, HUB_B, ADMIN, OWN, AUTHORITY, PLAIN = 20, 21, 22, 5, 40, 70
 NAMES = ("d1", "d2", "d3", "hub-a", "hub-b", "admin", "self")
 NODES = (0, 1, OWN, 10, 11, HUB_A, HUB_B, ADMIN, AUTHORITY, 77)
 LINKS = (1, 2, 3, 4, 5)
@@ -126,6 +126,7 @@ def draw_policy(pick: Pick) -> Policy:
         announce_batch=pick((1, 2, 256)),
         revoke_batch=pick((1, 2, 256)),
         extension=pick((*(True,) * 7, False)),
+        plain_hubs=(PLAIN,),
     )
 
 
@@ -223,6 +224,14 @@ class Liars:
         self.hub.happens(PolicyChanged(evolve(policy, **changes)))
 
     @event
+    def plain_hub_up(self, pick: Pick) -> None:
+        """A hub that never authenticates connects, from a place where it is known or not, and assists somebody."""
+        link = pick(LINKS)
+        if link not in self.hub.state.links:
+            self.hub.happens(LinkUp(link, pick(((PLAIN,), (PLAIN,), ())), pick(("here", "there"))))
+        self.receive(link, AssistRegister(pick(("d1", "d2"))), pick, source=PLAIN)
+
+    @event
     def provision_who_waits(self, pick: Pick) -> None:
         """A device registers, nobody names its role, and while it waits for that the configuration takes it over."""
         link, name = pick(LINKS), pick(("d1", "d2", "d3"))
@@ -266,6 +275,15 @@ class Liars:
                 own, ext = self.hub.state.node_id or 50, pick(EXTS)
                 answer = Answer(action, Reason.OK, "self", own, "" if self.flat else "S" * 43, ext=ext)
                 self.receive(PARENT, answer, pick, msg_id=msg_id, source=1)
+
+    @event
+    def change_parents(self, pick: Pick) -> None:
+        """The operator revokes while the parent is away, and another one may be there instead when it is back."""
+        self.join(pick)
+        self.hub.happens(LinkDown(PARENT))
+        if not self.flat:
+            self.hub.happens(OperatorRevoke(Revoke(pick(("d1", "d2")))))
+        self.join(pick)
 
     @event
     def enter_honestly(self, pick: Pick) -> None:
