@@ -1,5 +1,6 @@
 """One hub under test. Every step it takes is checked against everything that must hold after any step."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from hubauth.core.canonical import advance, decode_state, digest_of, encode_state
@@ -13,11 +14,16 @@ from hubauth.core.policy import Policy, Trust
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.network.history import HubHistory, follow
+from hubauth.network.observed import observe, setting_of, tell
+from hubauth.promises.events import Event
+from hubauth.promises.monitor import Monitor
 from model_tests.exercised import Tally
 from model_tests.judging import is_refused, sessions_not_online, timers_of
 
 TRUSTING = ("OneToOneBinding", "UniqueNodeIds")
 """What a hub cannot promise if it takes strangers for hubs."""
+AMONG_LIARS = ("NoAnswerWithoutRequest", "PendingEventuallyAnswered")
+"""What a hub promises whatever its neighbours say."""
 
 
 OWN_JOURNAL = "journal of this hub"
@@ -31,7 +37,7 @@ def fresh(number: int) -> str:
 class OneHub:
     """A policy and a state, moved by ``step`` alone."""
 
-    def __init__(self, policy: Policy, tally: Tally) -> None:
+    def __init__(self, policy: Policy, tally: Tally, among_liars: bool = False) -> None:
         self.policy = policy
         self.state = initial_state(policy, OWN_JOURNAL)
         self.tally = tally
@@ -41,6 +47,9 @@ class OneHub:
         self.steps = 0
         self.timers: set[int] = set()
         self.history = HubHistory()
+        self.among_liars = among_liars
+        setting = setting_of({"hub": policy}, "hub", self.state)
+        self.monitor = Monitor().watch([Event("configured", "hub", setting=setting)])
 
     def happens(self, happened: Input) -> Step:
         """Take one step and check all that must be true of it."""
@@ -51,6 +60,7 @@ class OneHub:
         self.steps += 1
         self.history = follow(self.history, self.steps, self.policy, before, happened, done)
         found = self._check_step(before, happened, done) + list(self.history.wrong)
+        found += self.see(observe({"hub": self.policy}, "hub", before, happened, done))
         if isinstance(happened, PolicyChanged) and not is_refused(done):
             self.policy = happened.policy
         self.state = done.state
@@ -62,6 +72,18 @@ class OneHub:
             assert decode_state(self.policy, encode_state(done.state)) == done.state
         self._check_outputs(before, happened, done)
         return done
+
+    def see(self, events: Iterable[Event]) -> list[str]:
+        """Show this to the monitor; what it finds, as far as the hub can promise it."""
+        known = len(self.monitor.broken)
+        self.monitor = self.monitor.watch(events)
+        found = self.monitor.broken[known:]
+        return [tell(*broken) for broken in found if not self.among_liars or broken[0] in AMONG_LIARS]
+
+    def is_idle(self) -> None:
+        """Nothing is on its way, and the hub waits for nothing."""
+        found = self.see([Event("idle")])
+        assert not found, "\n".join(found)
 
     def receive(self, link: Link, body: Body, *, credential: str | None = None, **header: Any) -> Step:
         """A frame arrives; with it a fresh credential, unless another is given."""

@@ -1,11 +1,8 @@
 """What the drivers of the machines need to know in order to judge a step."""
 
-from attrs import evolve
-
 from hubauth.core.model import Purpose, Route, State
 from hubauth.core.outputs import Note, NoteKind
 from hubauth.core.transition import Step
-from hubauth.network.tree import Network
 
 
 def timers_of(state: State) -> set[int]:
@@ -28,10 +25,3 @@ def sessions_not_online(state: State) -> list[str]:
 def is_refused(done: Step) -> bool:
     """Whether a changed policy was refused."""
     return any(isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED for output in done.outputs)
-
-
-def without_admission(network: Network, device_id: str) -> Network:
-    """NoLockOut promises nothing to a device whose operator took its entry away."""
-    if device_id not in network.admitted:
-        return network
-    return evolve(network, admitted=network.admitted.delete(device_id))

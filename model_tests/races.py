@@ -1,5 +1,7 @@
 """Races that a world of single events meets too seldom: each of these events sets one up and leaves its end open."""
 
+from attrs import evolve
+
 from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import GetPerms, PermsInvalidate, Register, Revoke
 from hubauth.network import tree
@@ -28,6 +30,12 @@ def rise(subject: World) -> None:
     raise AssertionError("messages do not drain")
 
 
+def hear(subject: World, number: int) -> None:
+    """Everything on its way up one connection arrives."""
+    while number in subject.network.connections and subject.network.connections[number].up:
+        subject.become(tree.deliver(subject.network, number, Way.UP))
+
+
 @race
 def bounce(subject: World, pick: Pick) -> None:
     """A device is back at a hub before that hub hears that it had left."""
@@ -37,6 +45,25 @@ def bounce(subject: World, pick: Pick) -> None:
     other = pick([name for name in (known[1:] and known) or subject.hubs if name != hub])
     for at in (hub, other, hub):
         subject.arrive(device, at)
+        rise(subject)
+
+
+@race
+def bounce_and_leave(subject: World, pick: Pick) -> None:
+    """A device is back at a hub that is about to be told to let it go, and leaves where it has been meanwhile."""
+    device = pick(DEVICES[:2])
+    known = [hub for hub, state in sorted(subject.network.states.items()) if device in state.whitelist]
+    below = [hub for hub in known if hub in subject.network.parents]
+    if len(known) > 1 and below:
+        hub = pick(below)
+        subject.arrive(device, hub)
+        rise(subject)
+        subject.arrive(device, pick([name for name in known if name != hub]))
+        away = subject.network.next_connection - 1
+        hear(subject, away)
+        subject.arrive(device, hub)
+        if (away, device) in subject.live():
+            subject.become(tree.hang_up(subject.network, away))
         rise(subject)
 
 
@@ -51,10 +78,75 @@ def revoke_while_searching(subject: World, pick: Pick) -> None:
     ]
     if strangers:
         device, hub = pick(strangers)
-        subject.arrive(device, hub)
+        for _ in range(pick((1, 2, 2))):
+            subject.arrive(device, hub)
         rise(subject)
-        named = pick(("", subject.credentials_of(device)[-1]))
-        subject.feed(pick((hub, hub, *subject.hubs)), OperatorRevoke(Revoke(device, 0, named)))
+        lead_back(subject, hub, pick)
+        named = pick(("", "", subject.credentials_of(device)[-1]))
+        subject.feed(pick((hub, hub, hub, *subject.hubs)), OperatorRevoke(Revoke(device, 0, named)))
+
+
+def lead_back(subject: World, hub: str, pick: Pick) -> None:
+    """What others have asked hubs below them goes there and back, and perhaps the first answer arrives at ``hub``."""
+    own = tree.connection_of(subject.network, hub)
+    for _ in range(pick((0, STORM, STORM))):
+        others = [item for item in tree.waiting(subject.network) if item != (own, Way.DOWN)]
+        if not others:
+            break
+        subject.become(tree.deliver(subject.network, *others[0]))
+    if own is not None and subject.network.connections[own].down and pick((True, False)):
+        subject.become(tree.deliver(subject.network, own, Way.DOWN))
+
+
+@race
+def revoke_where_another_registers(subject: World, pick: Pick) -> None:
+    """A device is revoked while another registers on its connection."""
+    device, other = pick((DEVICES[:2], DEVICES[1::-1]))
+    below = [
+        (number, connection.parent)
+        for number, connection in sorted(subject.network.connections.items())
+        if (number, device) in subject.live() and connection.parent != subject.shape.authority
+    ]
+    if below:
+        number, hub = pick(below)
+        subject.say(number, Register(other))
+        hear(subject, number)
+        subject.feed(hub, OperatorRevoke(Revoke(device)))
+
+
+@race
+def ask_for_a_replacement(subject: World, pick: Pick) -> None:
+    """A device registers again where it has a credential and no session: that may be refused."""
+    known = [
+        (device, hub)
+        for device in DEVICES[:2]
+        for hub, state in sorted(subject.network.states.items())
+        if device in state.whitelist and hub != subject.shape.authority
+    ]
+    if known:
+        device, hub = pick(known)
+        for number in [number for number, owner in subject.live() if owner == device]:
+            subject.become(tree.hang_up(subject.network, number))
+            hear(subject, number)
+        subject.become(tree.connect(subject.network, device, hub))
+        subject.say(subject.network.next_connection - 1, Register(device))
+
+
+@race
+def name_and_forget(subject: World, pick: Pick) -> None:
+    """The authority's configuration means somebody by the nodes that are next, until one device has registered."""
+    hub = subject.shape.authority
+    policy = subject.network.policies[hub]
+    first = max(subject.network.states[hub].next_node_id, policy.first_node_id)
+    named = range(first, first + pick((1, 2)))
+    subject.configure(hub, evolve(policy, node_roles=dict.fromkeys(named, "admin")))
+    for count in range(2):
+        at = subject.network.next_connection
+        subject.become(tree.connect(subject.network, f"new-{at}", hub))
+        subject.say(at, Register(f"new-{at}"))
+        hear(subject, at)
+        if count == 0:
+            subject.configure(hub, policy)
 
 
 @race

@@ -19,6 +19,8 @@ _OFTEN = {
     "authenticate": 6,
     "revoke": 2,
     "bounce": 2,
+    "bounce_and_leave": 3,
+    "revoke_while_searching": 3,
     "miss_an_invalidation": 2,
     "speak": 3,
     "answer": 3,

@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "lab": {"lab"},
     "specification": {"specification"},
     "core": {"core"},
-    "network": {"network", "core"},
+    "promises": {"promises", "core"},
+    "network": {"network", "promises", "core"},
     "wire": {"wire", "core"},
     "trace": {"trace", "report", "private", "bounded", *_BELOW},
     "spark": {"spark", "trace", "report", "private", "specification", "wire", "core"},
@@ -31,7 +32,7 @@ MAY_IMPORT = {
 }
 """Each room of the house, and the rooms it may know of."""
 
-PURE = ("core", "network", "wire", "lab")
+PURE = ("core", "promises", "network", "wire", "lab")
 WORLDLY = {
     "asyncio",
     "builtins",
@@ -109,6 +110,13 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
                 continue
             is_root = name in ("hubauth", "hubauth.__version__")
             assert is_root or parts[1] in MAY_IMPORT[room], f"{path} imports {name}"
+
+
+def test_promises_are_judged_by_messages_alone_and_fit_on_a_few_pages() -> None:
+    files = sources("promises")
+    names = {name for path in files for name in imported(path) if name.startswith("hubauth.core")}
+    assert names and all(name.startswith("hubauth.core.messages.") for name in names)
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 300
 
 
 @pytest.mark.parametrize("room", PURE)

@@ -13,7 +13,10 @@ from typing import cast
 
 from tools.catalogue import ROOT
 
-GENERATORS = ("tools.seed_coverage", "tools.schemas", "tools.trace_schemas", "tools.vectors", "tools.evidence")
+GENERATORS = (
+    *("tools.seed_coverage", "tools.schemas", "tools.trace_schemas", "tools.vectors", "tools.evidence"),
+    "tools.promises",
+)
 """Modules with a ``render() -> dict[str, str]``: path below the repository -> content."""
 
 Render = Callable[[], dict[str, str]]

@@ -110,7 +110,10 @@ class PermsMachine:
     def start(self) -> World:
         """All hubs have joined, the devices that ask or are checked are online, and no hub knows anything yet."""
         version = Map(dict.fromkeys(self._nodes, 1))
-        network = tree.build({name: (self._parent_of.get(name), self._policy(name, version, 1)) for name in self._hubs})
+        network = evolve(
+            tree.build({name: (self._parent_of.get(name), self._policy(name, version, 1)) for name in self._hubs}),
+            monitor=None,
+        )
         for child in sorted(self._children, key=self._depth):
             network = _drain(tree.connect(network, child))
         for hub in self._hubs:
@@ -279,7 +282,7 @@ class PermsMachine:
             while connection.child not in network.states and network.connections[number].down:
                 network = tree.deliver(network, number, Way.DOWN)
         received = [self._received(device, answer) for device, answer in _answers(network)]
-        network = evolve(network, inboxes=Map(), last=(), direct=Map(), admitted=Map(), history=History())
+        network = evolve(network, inboxes=Map(), last=(), history=History())
         ops, op_of, gone = world.ops, world.op_of, world.gone - self._admitted(received)
         for name, state in network.states.items():
             if state is world.network.states[name]:

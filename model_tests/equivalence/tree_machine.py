@@ -151,7 +151,7 @@ class TreeMachine:
                     ),
                 ),
             )
-        return tree.build(hubs)
+        return evolve(tree.build(hubs), monitor=None)
 
     def _drain(self, world: World) -> World:
         while waiting := tree.waiting(world.network):
@@ -365,9 +365,6 @@ class TreeMachine:
             strip(self._shape, network),
             inboxes=Map(),
             last=(),
-            revoked=frozenset(),
-            admitted=Map(),
-            direct=Map(),
             history=History(),
         )
         given = world.given

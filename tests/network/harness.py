@@ -3,13 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
+
 from hubauth.core.inputs import Input
 from hubauth.core.messages import Answer, Authenticate, Frame, Offline, Register, Request
 from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.network import tree
 from hubauth.network.invariants import check
+from hubauth.network.observed import setting_of
 from hubauth.network.tree import Happened, Network, Way
+from hubauth.promises.events import Event
 
 EXERCISED: set[str] = set()
 """Every rule that a step in these tests returned."""
@@ -78,6 +82,15 @@ def two_levels(**options: Any) -> Network:
             "B": ("root", child_hub(3, **options)),
         }
     )
+
+
+def configured(network: Network, hub: str, **options: Any) -> Network:
+    """A network in which a hub's configuration was another one all the time, as far as nothing depends on it yet."""
+    policies = network.policies.set(hub, evolve(network.policies[hub], **options))
+    settings = [(name, setting_of(policies, name, state)) for name, state in network.states.items()]
+    seen = [Event("configured", name, setting=setting) for name, setting in settings]
+    assert network.monitor is not None
+    return evolve(network, policies=policies, monitor=network.monitor.watch(seen))
 
 
 class Story:

@@ -1,31 +1,28 @@
-"""What only a history shows: requests and answers, permissions and revokes over several steps, each mistake found."""
+"""What only a history shows: permissions and revokes over several steps, each mistake found."""
 
 import pytest
 from attrs import evolve
 from immutables import Map
 
 from hubauth.core import owed, perms, revoke
-from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, OperatorRevoke, Received, TimerFired
+from hubauth.core.inputs import PARENT, Input, OperatorInvalidate, OperatorRevoke, Received
 from hubauth.core.messages import (
     Action,
     Answer,
     Frame,
     GetPerms,
     Grant,
-    HubOnline,
-    Offline,
     PermsInvalidate,
     Reason,
     Register,
     Revoke,
 )
 from hubauth.core.model import FIRST_PLACE
-from hubauth.core.outputs import Close, Send
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.network.history import HubHistory, follow
 from hubauth.network.tree import Connection, Network, Way
-from tests.core.harness import NODE, Hub, mid, root
+from tests.core.harness import NODE, Hub, mid
 from tests.network.harness import Story, three_level_story, two_levels
 
 
@@ -67,64 +64,6 @@ def below() -> Watched:
 
 def about(node_id: int, grant: Grant = NODE) -> Answer:
     return Answer(Action.GET_PERMS, Reason.OK, "", node_id, grant=grant)
-
-
-# Requests and their answers
-
-
-def test_a_question_that_was_forgotten() -> None:
-    watched = below()
-    assert watched.receive(1, GetPerms(40)) == []
-    assert len(watched.history.unanswered()) == 1
-    (timer,) = watched.hub.state.pending
-    assert watched.happens(TimerFired(timer), tamper=True, outputs=()) == []
-    assert len(watched.history.unanswered()) == 1, "the hub has forgotten it, whoever asked has not"
-    assert watched.happens(LinkDown(1)) == []
-    assert watched.history.unanswered() == []
-
-
-def test_a_question_that_was_answered_ends_it() -> None:
-    watched = below()
-    watched.receive(1, GetPerms(40))
-    (asked,) = watched.hub.state.pending
-    assert watched.receive(PARENT, about(40), asked) == []
-    assert watched.history.unanswered() == []
-
-
-def test_an_answer_once_too_often() -> None:
-    watched = below()
-    watched.receive(1, GetPerms(40))
-    (asked,) = watched.hub.state.pending
-    watched.receive(PARENT, about(40), asked)
-    again = (Send(1, Frame(about(40), msg_id=7)),)
-    assert watched.happens(LinkDown(99), tamper=True, outputs=again) == ["NoAnswerWithoutRequest"]
-    assert watched.happens(LinkDown(99)) == []
-
-
-def test_what_need_not_be_answered() -> None:
-    watched = below()
-    for body, source in ((GetPerms(40), 77), (PermsInvalidate(), 30), (Revoke("x"), 30), (about(40), 30)):
-        request = watched.received(1, body, source=source)
-        assert watched.happens(request, tamper=True, outputs=()) == []
-    announcement = HubOnline("x", 40)
-    assert watched.happens(watched.received(PARENT, announcement), tamper=True, outputs=()) == []
-    assert watched.history.unanswered() == []
-    assert watched.happens(watched.received(1, announcement, source=30), tamper=True, outputs=()) == []
-    for said in (GetPerms(40), Register("d"), Offline("x")):
-        watched.happens(watched.received(1, said, source=30), tamper=True, outputs=())
-    assert len(watched.history.unanswered()) == 1, "one MsgID"
-    assert watched.history.due[1][7] == (3, 5)
-    watched.happens(LinkDown(99), tamper=True, outputs=(Close(1),))
-    assert watched.history.unanswered() == []
-
-
-def test_an_offline_is_answered_as_the_policy_says() -> None:
-    for answer_offline in (True, False):
-        hub = root(answer_offline=answer_offline)
-        hub.registered(1, "d")
-        watched = Watched(hub)
-        assert watched.happens(watched.received(1, Offline("d")), tamper=True, outputs=()) == []
-        assert bool(watched.history.unanswered()) is answer_offline
 
 
 # Permissions
@@ -179,7 +118,7 @@ def test_a_revoke_of_one_credential_excuses_no_other(monkeypatch: pytest.MonkeyP
     first = story.register("sensor", "A").credential
     story.register("sensor", "A")
     monkeypatch.setattr(revoke, "agrees", lambda *_: True)
-    with pytest.raises(AssertionError, match="NoLockOut: A no longer admits sensor"):
+    with pytest.raises(AssertionError, match=r"NoLockOut: .* A sent Answer sensor"):
         story.feed("root", OperatorRevoke(Revoke("sensor", 0, first)))
         story.settle()
 
@@ -202,11 +141,11 @@ def test_a_revoke_excuses_nothing_when_it_comes_again() -> None:
     unnumbered = state.neighbours.set(2, evolve(state.neighbours[2], handled=0))
     forgetful = evolve(state, neighbours=unnumbered)
     story.network = evolve(story.network, states=story.network.states.set("root", forgetful))
-    with pytest.raises(AssertionError, match="NoLockOut: root no longer admits sensor"):
+    with pytest.raises(AssertionError, match=r"NoLockOut: .* root sent Answer sensor"):
         story.hubs_join("A")
 
 
-def test_of_two_equal_revokes_that_are_owed_as_one_each_excuses_what_it_meant() -> None:
+def test_two_equal_revokes_that_are_owed_as_one_have_both_arrived() -> None:
     story = three_level_story()
     story.register("sensor", "A")
     story.drop("A")
@@ -214,10 +153,8 @@ def test_of_two_equal_revokes_that_are_owed_as_one_each_excuses_what_it_meant() 
     story.feed("root", OperatorRevoke(Revoke("sensor")))
     story.settle()
     assert [owed.turn for (key, _), owed in story.state("mid").owed.items() if key == 3] == [FIRST_PLACE]
-    meant = story.network.history.revokes
-    assert meant.carried["mid", "A", FIRST_PLACE] == meant.carried["mid", "root", 1] | meant.carried["root", "mid", 1]
     story.hubs_join("A")
-    assert "sensor" not in story.state("A").whitelist and "sensor" not in story.network.admitted
+    assert "sensor" not in story.state("A").whitelist
 
 
 def test_what_is_owed_excuses_nothing_under_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +164,7 @@ def test_what_is_owed_excuses_nothing_under_another_number(monkeypatch: pytest.M
         return Revoke(device_id, node_id, credential, number + 1)
 
     monkeypatch.setattr(owed, "Revoke", renumbered)
-    with pytest.raises(AssertionError, match="NoLockOut: root no longer admits sensor"):
+    with pytest.raises(AssertionError, match=r"NoLockOut: .* root sent Answer sensor"):
         story.hubs_join("A")
 
 
@@ -236,7 +173,7 @@ def test_a_revoke_that_goes_nowhere_was_said_all_the_same(where: str, monkeypatc
     story = three_level_story()
     story.register("sensor", "B")
     monkeypatch.setattr(revoke, "_pass_on", lambda *_: None)
-    with pytest.raises(AssertionError, match="RevokedStaysOut: B still has the revoked credential of sensor"):
+    with pytest.raises(AssertionError, match=r"RevokedStaysOut: .* B rests sensor"):
         story.feed(where, OperatorRevoke(Revoke("sensor")))
         story.settle()
 
@@ -251,7 +188,7 @@ def test_a_registrations_own_revoke_excuses_only_what_was_issued_before() -> Non
     connection = story.network.connections[number]
     hurried = evolve(connection, down=tuple(sorted(connection.down, key=_is_answer, reverse=True)))
     story.network = evolve(story.network, connections=story.network.connections.set(number, hurried))
-    with pytest.raises(AssertionError, match="NoLockOut: B no longer admits sensor"):
+    with pytest.raises(AssertionError, match=r"NoLockOut: .* B sent Answer sensor"):
         story.settle()
 
 

@@ -4,57 +4,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-from attrs import evolve
-from immutables import Map
-
 from hubauth.core.invariants import Findings, check_state, check_step
-from hubauth.core.messages import Answer, Authenticate, Frame, Reason, Revoke
-from hubauth.core.model import State, is_authority
-from hubauth.core.policy import Assist, Reregister
+from hubauth.core.messages import Authenticate, Frame, Revoke
+from hubauth.core.model import State
+from hubauth.core.policy import Reregister
 from hubauth.network.history import HubHistory, Name
-from hubauth.network.tree import Network, connect, deliver, say, waiting
+from hubauth.network.observed import tell
+from hubauth.network.tree import Network, connect, deliver, is_settled, say, waiting
+from hubauth.promises.monitor import Monitor
 
 TreeInvariant: TypeAlias = Callable[[Network], Findings]
-
-
-def unique_node_ids(network: Network) -> Findings:
-    """Over all hubs, no node id stands for two devices."""
-    found: Findings = []
-    devices: dict[int, str] = {}
-    for name, state in network.states.items():
-        for device_id, node_id in _bindings(state):
-            if devices.setdefault(node_id, device_id) != device_id:
-                found.append(f"node {node_id} is {devices[node_id]} and, at {name}, {device_id}")
-    return found
-
-
-def one_to_one_binding(network: Network) -> Findings:
-    """Over all hubs, no device has two node ids."""
-    found: Findings = []
-    nodes: dict[str, int] = {}
-    for name, state in network.states.items():
-        for device_id, node_id in _bindings(state):
-            if nodes.setdefault(device_id, node_id) != node_id:
-                found.append(f"{device_id} is node {nodes[device_id]} and, at {name}, node {node_id}")
-    return found
-
-
-def _bindings(state: State) -> list[tuple[str, int]]:
-    return [
-        *((device_id, registration.node_id) for device_id, registration in state.registry.items()),
-        *((device_id, entry.node_id) for device_id, entry in state.whitelist.items()),
-        *((route.device_id, node_id) for node_id, route in state.directory.items()),
-    ]
-
-
-def credentials_never_cached_upstream(network: Network) -> Findings:
-    """A hub's whitelist names only devices that were on its own links, or that it is configured to verify."""
-    found: Findings = []
-    for name, state in network.states.items():
-        verified = {binding.device_id for binding in network.policies[name].verified_here}
-        allowed = network.direct.get(name, frozenset()) | verified
-        found += [f"{name} has an entry for {device_id}" for device_id in state.whitelist if device_id not in allowed]
-    return found
 
 
 def revoke_never_reaches_devices(network: Network) -> Findings:
@@ -69,49 +28,8 @@ def revoke_never_reaches_devices(network: Network) -> Findings:
 
 
 ALWAYS: dict[str, TreeInvariant] = {
-    "UniqueNodeIds": unique_node_ids,
-    "OneToOneBinding": one_to_one_binding,
-    "CredentialsNeverCachedUpstream": credentials_never_cached_upstream,
     "RevokeNeverReachesDevices": revoke_never_reaches_devices,
 }
-
-
-def is_settled(network: Network) -> bool:
-    """Whether nothing is in flight or left to announce, and every hub's parent is present and takes it for a hub."""
-    if waiting(network) or any(state.announcing is not None for state in network.states.values()):
-        return False
-    return all(network.states[name].parent_present and not _is_plain_device(network, name) for name in network.parents)
-
-
-def _is_plain_device(network: Network, name: Name) -> bool:
-    """Whether a hub's parent has admitted it as a device: nothing it says of others is believed there."""
-    above, node_id = network.states[network.parents[name]], network.states[name].node_id
-    link = above.index.link_of_node.get(node_id)
-    session = above.links[link] if link is not None else None
-    return session is not None and not session.is_hub
-
-
-def revoked_stays_out(network: Network) -> Findings:
-    """A revoked credential is in no whitelist."""
-    return [
-        f"{name} still has the revoked credential of {device_id}"
-        for name, state in network.states.items()
-        for device_id, entry in state.whitelist.items()
-        if entry.credential in network.revoked
-    ]
-
-
-def one_live_credential(network: Network) -> Findings:
-    """All entries of one device hold the same credential."""
-    if not all(policy.revoke_on_reregister for policy in network.policies.values()):
-        return []
-    found: Findings = []
-    live: dict[str, str] = {}
-    for name, state in network.states.items():
-        for device_id, entry in state.whitelist.items():
-            if live.setdefault(device_id, entry.credential) != entry.credential:
-                found.append(f"{name} has another credential of {device_id} than some other hub")
-    return found
 
 
 def at_most_one_session(network: Network) -> Findings:
@@ -182,60 +100,10 @@ def settled_perms_are_current(network: Network) -> Findings:
     return found
 
 
-def no_lock_out(network: Network) -> Findings:
-    """A device whose credential was not revoked can authenticate where it was last admitted."""
-    found: Findings = []
-    for device_id, (name, credential) in network.admitted.items():
-        entry = network.states[name].whitelist.get(device_id)
-        if entry is None or entry.credential != credential:
-            found.append(f"{name} no longer admits {device_id}, whose credential was not revoked")
-    return found
-
-
-def admitted_anywhere(network: Network) -> Findings:
-    """A device is admitted with its live credential at every hub that may search: tried, hub by hub.
-
-    Live is what was issued to it last and is stored somewhere. Not claimed with an authority below the root, where
-    registering again revokes nothing, and of a credential that was revoked at one hub alone.
-    """
-    (root,) = (name for name in network.states if name not in network.parents)
-    policies = network.policies
-    authority_at_root = is_authority(policies[root], network.states[root].node_id)
-    if not authority_at_root or not all(policy.revoke_on_reregister for policy in policies.values()):
-        return []
-    all_query = all(policy.assist is Assist.QUERY for policy in policies.values())
-    found: Findings = []
-    for device_id, credential in network.history.issued.items():
-        here = {name for name, state in network.states.items() if _holds(state, device_id, credential)}
-        if here and credential not in network.history.thinned:
-            found += [
-                f"{name} does not admit {device_id}, whose credential is live at {min(here)}"
-                for name in sorted(set(network.states) - here)
-                if (policies[name].assist is Assist.AUTH or all_query)
-                and not _admits(network, name, device_id, credential)
-            ]
-    return found
-
-
-def _holds(state: State, device_id: str, credential: str) -> bool:
-    entry = state.whitelist.get(device_id)
-    return entry is not None and entry.credential == credential
-
-
-def _admits(network: Network, name: Name, device_id: str, credential: str) -> bool:
-    """Whether the device would get in at this hub, everything being delivered. A hub that is busy may say so."""
-    probe = "somebody with its credential"
-    number = network.next_connection
-    network = evolve(connect(network, probe, name), inboxes=Map())
-    network = say(network, number, Frame(Authenticate(device_id, credential), msg_id=1))
-    while probe not in network.inboxes and (ways := waiting(network)):
-        network = deliver(network, *ways[0])
-    answers = [frame.body for frame in network.inboxes.get(probe, ()) if isinstance(frame.body, Answer)]
-    return any(answer.reason in (Reason.OK, Reason.BUSY) for answer in answers)
-
-
 def nobody_shut_out(network: Network) -> Findings:
     """A device whose last credential was not revoked has it stored at some hub, or may register."""
+    monitor = network.monitor or Monitor()
+    newest = {device_id: (keys[-1], monitor.credentials[keys[-1]]) for device_id, keys in monitor.given.items()}
     refused = {
         device_id
         for name, state in network.states.items()
@@ -245,24 +113,50 @@ def nobody_shut_out(network: Network) -> Findings:
     }
     return [
         f"{device_id} may not register, and no hub has its credential"
-        for device_id, credential in network.history.issued.items()
+        for device_id, (key, known) in newest.items()
         if device_id in refused
-        and credential not in network.revoked | network.history.thinned
-        and not any(_holds(state, device_id, credential) for state in network.states.values())
+        and not (known.doubtful or known.doomed)
+        and not any(_holds(state, device_id, key) for state in network.states.values())
     ]
 
 
+def _holds(state: State, device_id: str, credential: str) -> bool:
+    entry = state.whitelist.get(device_id)
+    return entry is not None and entry.credential == credential
+
+
 SETTLED: dict[str, TreeInvariant] = {
-    "RevokedStaysOut": revoked_stays_out,
-    "OneLiveCredential": one_live_credential,
     "AtMostOneSession": at_most_one_session,
     "RoutesLeadToSessions": routes_lead_to_sessions,
     "SessionsAreRouted": sessions_are_routed,
-    "NoLockOut": no_lock_out,
-    "AdmittedAnywhere": admitted_anywhere,
     "NobodyShutOut": nobody_shut_out,
     "SettledPermsAreCurrent": settled_perms_are_current,
 }
+
+
+def broken_promises(network: Network) -> Findings:
+    """What the monitor has found; if all is quiet, also after every live device has asked for admission everywhere."""
+    monitor = network.monitor
+    if monitor is None:
+        return []
+    found = list(monitor.broken)
+    if is_settled(network):
+        newest = [(keys[-1], monitor.credentials[keys[-1]]) for keys in monitor.given.values()]
+        for key, known in newest:
+            for hub in network.states if known.is_live else ():
+                found += _ask_for_admission(network, hub, known.device_id, key).broken[len(monitor.broken) :]
+    return [tell(*broken) for broken in found]
+
+
+def _ask_for_admission(network: Network, hub: Name, device_id: str, credential: str) -> Monitor:
+    """What the monitor has seen when somebody with this credential has tried it there, and all is quiet again."""
+    number = network.next_connection
+    network = connect(network, "somebody with its credential", hub)
+    network = say(network, number, Frame(Authenticate(device_id, credential), msg_id=1))
+    while ways := waiting(network):
+        network = deliver(network, *ways[0])
+    assert network.monitor is not None
+    return network.monitor
 
 
 def check(network: Network) -> Findings:
@@ -279,4 +173,4 @@ def check(network: Network) -> Findings:
     found += [f"{name}: {line}" for name, history in network.history.hubs.items() for line in history.wrong]
     if is_settled(network) and all(policy.has_extension for policy in network.policies.values()):
         found += [f"{name}: {line}" for name, invariant in SETTLED.items() for line in invariant(network)]
-    return found
+    return found + broken_promises(network)

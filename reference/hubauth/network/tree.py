@@ -5,6 +5,7 @@ the ``DOWN`` mark from its queue, so the two ends may notice at different times.
 whoever drives the network chooses the next event, and so can reach every interleaving.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import TypeAlias
 
@@ -12,15 +13,18 @@ from attrs import evolve, field, frozen
 from immutables import Map
 
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, OperatorRevoke, Received, TimerFired
-from hubauth.core.messages import Answer, Frame, Register, Revoke
-from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Owed, Session, State
-from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
+from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, Received, TimerFired
+from hubauth.core.messages import Answer, Frame
+from hubauth.core.model import State
+from hubauth.core.outputs import CancelTimer, Close, Output, Send, StartTimer
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import History, HubHistory, Meant, Name, Revokes, follow, forget_links, said_first
+from hubauth.network.history import History, HubHistory, Name, follow, forget_links
+from hubauth.network.observed import observe, setting_of
+from hubauth.promises.events import Event
+from hubauth.promises.monitor import Monitor
 
 
 class Mark(Enum):
@@ -65,7 +69,7 @@ class Happened:
 class Network:
     """Hubs, connections, and what devices have received.
 
-    The last five fields are history: no hub reads them, the invariants that span hubs do.
+    The last three fields are history: no hub reads them.
     """
 
     policies: Map[Name, Policy]
@@ -79,23 +83,23 @@ class Network:
     """The number of the next credential."""
     last: tuple[Happened, ...] = ()
     """The steps that the last event caused."""
-    direct: Map[Name, frozenset[str]] = field(factory=Map)
-    """hub -> devices that have ever had a session there."""
-    revoked: frozenset[str] = frozenset()
-    """Credentials that a broadcast revoke meant: what was stored anywhere when it was said, and what it found later."""
-    admitted: Map[str, tuple[Name, str]] = field(factory=Map)
-    """device_id -> hub and credential of its last admission, unless revoked or to be replaced since."""
     history: History = field(factory=History, eq=False, repr=False)
-    """How it came to be: two networks that differ in nothing else behave alike."""
+    """What hubs were told about permissions. Two networks that differ in their history alone behave alike."""
+    monitor: Monitor | None = field(default=None, eq=False, repr=False)
+    """Whoever watches over the promises; None: nobody does."""
 
 
 def build(hubs: dict[Name, tuple[Name | None, Policy]]) -> Network:
-    """A network of hubs, each with its parent's name; nothing is connected yet. A hub's journal is its name."""
-    return Network(
-        policies=Map({name: policy for name, (_, policy) in hubs.items()}),
-        states=Map({name: initial_state(policy, name) for name, (_, policy) in hubs.items()}),
-        parents=Map({name: parent for name, (parent, _) in hubs.items() if parent is not None}),
-    )
+    """A network of hubs, each with its parent's name; nothing is connected yet, and the promises are watched.
+
+    A hub's journal is its name.
+    """
+    policies = Map({name: policy for name, (_, policy) in hubs.items()})
+    states = Map({name: initial_state(policy, name) for name, (_, policy) in hubs.items()})
+    parents = Map({name: parent for name, (parent, _) in hubs.items() if parent is not None})
+    settings = ((name, setting_of(policies, name, state)) for name, state in states.items())
+    seen = [Event("configured", name, setting=setting) for name, setting in settings]
+    return Network(policies, states, parents, monitor=Monitor().watch(seen))
 
 
 def credential(number: int) -> str:
@@ -125,8 +129,6 @@ def connect(network: Network, child: Name, parent: Name | None = None) -> Networ
 def say(network: Network, number: int, frame: Frame) -> Network:
     """A device (or whatever plays one) puts a frame on its connection."""
     connection = network.connections[number]
-    if isinstance(frame.body, Register) and frame.body.device_id in network.admitted:
-        network = evolve(network, admitted=network.admitted.delete(frame.body.device_id))
     return evolve(network, connections=network.connections.set(number, _put(connection, Way.UP, frame)), last=())
 
 
@@ -139,11 +141,11 @@ def deliver(network: Network, number: int, way: Way) -> Network:
     hub, link = (connection.parent, number) if way is Way.UP else (connection.child, PARENT)
     if item is Mark.DOWN:
         network = _close_end(network, number, way)
-        return feed(network, hub, LinkDown(link)) if hub in network.states else evolve(network, last=())
+        return feed(network, hub, LinkDown(link)) if hub in network.states else _rest(evolve(network, last=()))
     assert isinstance(item, Frame)
     if hub not in network.states:
         inbox = (*network.inboxes.get(hub, ()), item)
-        return evolve(network, inboxes=network.inboxes.set(hub, inbox), last=())
+        return _rest(evolve(network, inboxes=network.inboxes.set(hub, inbox), last=()))
     return feed(network, hub, Received(link, item, credential(network.fresh)))
 
 
@@ -184,13 +186,14 @@ def restart(network: Network, hub: Name, found: State | None = None) -> Network:
     left = after_restart(network.policies[hub], network.states[hub] if found is None else found)
     history = network.history
     of_hub = forget_links(history.hubs.get(hub, HubHistory()))
-    return evolve(
+    network = evolve(
         network,
         timers=Map(kept),
         states=network.states.set(hub, left),
         history=evolve(history, hubs=history.hubs.set(hub, of_hub)),
         last=(),
     )
+    return _show(network, [Event("restarted", hub)])
 
 
 def feed(network: Network, hub: Name, happened: Input) -> Network:
@@ -216,7 +219,7 @@ def feed(network: Network, hub: Name, happened: Input) -> Network:
                     network = evolve(network, timers=network.timers.delete((hub, timer)))
             case _:
                 pass
-    return network
+    return _rest(network)
 
 
 def waiting(network: Network) -> list[tuple[int, Way]]:
@@ -300,140 +303,42 @@ def _close(network: Network, hub: Name, link: Link) -> Network:
 
 
 def _remember(network: Network, hub: Name, before: State, happened: Input, done: Step) -> Network:
-    """Keep the history that the invariants need."""
+    """Keep the history that the invariants need, and show the monitor what can be seen."""
     history = network.history
     now = history.now + 1
     of_hub = follow(history.hubs.get(hub, HubHistory()), now, network.policies[hub], before, happened, done)
-    history = evolve(history, now=now, hubs=history.hubs.set(hub, of_hub))
-    network = _remember_revokes(evolve(network, history=history), hub, before, happened, done)
-    for output in done.outputs if isinstance(happened, Received) else ():
-        answer = output.frame.body if isinstance(output, Send) else None
-        if isinstance(answer, Answer) and isinstance(happened, Received) and answer.credential == happened.fresh:
-            issued = network.history.issued.set(answer.device_id, answer.credential)
-            network = evolve(network, fresh=network.fresh + 1, history=evolve(network.history, issued=issued))
-    for table, _, _, new in done.changes:
-        if table == "links" and isinstance(new, Session):
-            devices = network.direct.get(hub, frozenset()) | {new.device_id}
-            network = evolve(network, direct=network.direct.set(hub, devices))
-            entry = done.state.whitelist.get(new.device_id)
-            if entry is not None:
-                admitted = network.admitted.set(new.device_id, (hub, entry.credential))
-                network = evolve(network, admitted=admitted)
-    return network
+    network = evolve(network, history=evolve(history, now=now, hubs=history.hubs.set(hub, of_hub)))
+    if isinstance(happened, Received) and any(_issues(output, happened.fresh) for output in done.outputs):
+        network = evolve(network, fresh=network.fresh + 1)
+    return _show(network, observe(network.policies, hub, before, happened, done))
 
 
-def _remember_revokes(network: Network, hub: Name, before: State, happened: Input, done: Step) -> Network:
-    """Follow each revoke on its way, and let it excuse only what whoever said it meant, once at each hub."""
-    deleted = [(key, old) for table, key, old, new in done.changes if table == "whitelist" and new is None]
-    owed = [(key, old, new) for table, key, old, new in done.changes if table == "owed"]
-    unnumbered = [
-        (output.link, output.frame.msg_id, output.frame.body)
-        for output in done.outputs
-        if isinstance(output, Send) and isinstance(output.frame.body, Revoke) and not output.frame.body.seq
-    ]
-    arrived = _arrived(network, hub, happened)
-    if arrived is None and not (deleted or owed or unnumbered or isinstance(happened, OperatorRevoke)):
+def _issues(output: Output, fresh: str) -> bool:
+    answer = output.frame.body if isinstance(output, Send) else None
+    return isinstance(answer, Answer) and answer.credential == fresh
+
+
+def _show(network: Network, events: Iterable[Event]) -> Network:
+    return network if network.monitor is None else evolve(network, monitor=network.monitor.watch(events))
+
+
+def _rest(network: Network) -> Network:
+    """Whoever watches is told when all is quiet."""
+    if network.monitor is None or not is_settled(network):
         return network
-    revokes = network.history.revokes
-    lost = {
-        key: _carried(revokes, hub, _neighbour(network, hub, key[0]), old.turn) for key, old, new in owed if new is None
-    }
-    if arrived is not None:
-        # What another hub of this tree sends on was said before: under a number nobody knows it means nothing.
-        said = revokes.carried.get(arrived, frozenset())
-    else:
-        # A step that only sends what was owed before has revoked nothing, whatever it was about.
-        acts = deleted or unnumbered or not all(_is_numbered(old, new) for _, old, new in owed)
-        operates = isinstance(happened, OperatorRevoke)
-        meant = said_first(before, happened, network.fresh) if acts or operates else None
-        said = frozenset() if meant is None else frozenset({len(revokes.meant)})
-        if meant is not None:
-            if meant.everywhere:
-                network = evolve(network, revoked=network.revoked | _stored(network, before, meant))
-            revokes = evolve(revokes, meant=revokes.meant.set(len(revokes.meant), meant))
-    for key, old, new in owed:
-        if new is None:
-            continue
-        # What gets or loses its number was said before; what is owed anew takes over the part of its equal.
-        to = _neighbour(network, hub, key[0])
-        news = frozenset() if _is_numbered(old, new) else said
-        before_it = _carried(revokes, hub, to, old.turn) if old is not None else frozenset()
-        revokes = _carry(revokes, hub, to, new.turn, lost[key] if key in lost and old is None else news | before_it)
-    for link, msg_id, message in unnumbered:
-        session = before.links.get(link)
-        key = (session.node_id if session is not None else PARENT_NEIGHBOUR, message)
-        revokes = _carry(revokes, hub, _peer(network, hub, link), -msg_id, lost.get(key, said))
-    met = revokes.met.get(hub, frozenset())
-    if arrived is None or deleted or owed or unnumbered or _is_believed(before, happened):
-        revokes = evolve(revokes, met=revokes.met.set(hub, met | said))
-    network = evolve(network, history=evolve(network.history, revokes=revokes))
-    for device_id, entry in deleted:
-        for meant in (revokes.meant[revoke] for revoke in sorted(said - met)):
-            if meant.means(device_id, entry):
-                network = _excuse(network, hub, device_id, entry.credential, meant.everywhere)
-    return network
+    return _show(network, [Event("quiet" if network.timers else "idle")])
 
 
-def _is_numbered(old: Owed | None, new: Owed) -> bool:
-    """Whether what waited has been sent."""
-    return old is not None and old.turn >= FIRST_PLACE > new.turn
+def is_settled(network: Network) -> bool:
+    """Whether nothing is in flight or left to announce, and every hub's parent is present and takes it for a hub."""
+    if waiting(network) or any(state.announcing is not None for state in network.states.values()):
+        return False
+    return all(network.states[name].parent_present and not _is_plain_device(network, name) for name in network.parents)
 
 
-def _carried(revokes: Revokes, hub: Name, to: Name | None, turn: int) -> frozenset[int]:
-    return revokes.carried.get((hub, to or "", turn), frozenset())
-
-
-def _carry(revokes: Revokes, hub: Name, to: Name | None, turn: int, said: frozenset[int]) -> Revokes:
-    """What is owed to a neighbour at this turn means this."""
-    return revokes if to is None else evolve(revokes, carried=revokes.carried.set((hub, to, turn), said))
-
-
-def _stored(network: Network, before: State, meant: Meant) -> set[str]:
-    """The credentials that a revoke means, of all that any hub has when it is said: ``before`` where it is said."""
-    return {
-        entry.credential
-        for state in (*network.states.values(), before)
-        for device_id, entry in state.whitelist.items()
-        if meant.means(device_id, entry)
-    }
-
-
-def _is_believed(before: State, happened: Input) -> bool:
-    """Whether a hub's revoke came in as one; a hub that is taken for a device may be refused, and will say it again."""
-    assert isinstance(happened, Received)
-    session = before.links.get(happened.link)
-    return happened.link == PARENT or (session is not None and session.is_hub)
-
-
-def _arrived(network: Network, hub: Name, happened: Input) -> tuple[Name, Name, int] | None:
-    """Which hub's revoke to which, and what it is known by between the two, if another hub's revoke has arrived."""
-    if not isinstance(happened, Received) or not isinstance(happened.frame.body, Revoke):
-        return None
-    sender = _peer(network, hub, happened.link)
-    return None if sender is None else (sender, hub, happened.frame.body.seq or -happened.frame.msg_id)
-
-
-def _peer(network: Network, hub: Name, link: Link) -> Name | None:
-    """The hub at the other end of a link."""
-    if link == PARENT:
-        return network.parents.get(hub)
-    connection = network.connections.get(link)
-    return connection.child if connection is not None and connection.child in network.states else None
-
-
-def _neighbour(network: Network, hub: Name, key: int) -> Name | None:
-    if key == PARENT_NEIGHBOUR:
-        return network.parents.get(hub)
-    return next((name for name, state in network.states.items() if state.node_id == key), None)
-
-
-def _excuse(network: Network, hub: Name, device_id: str, credential: str, everywhere: bool) -> Network:
-    """A credential was deleted as somebody meant it to be."""
-    if everywhere:
-        network = evolve(network, revoked=network.revoked | {credential})
-    else:
-        network = evolve(network, history=evolve(network.history, thinned=network.history.thinned | {credential}))
-    where, admitted = network.admitted.get(device_id, ("", ""))
-    if admitted == credential and (everywhere or where == hub):
-        network = evolve(network, admitted=network.admitted.delete(device_id))
-    return network
+def _is_plain_device(network: Network, name: Name) -> bool:
+    """Whether a hub's parent has admitted it as a device: nothing it says of others is believed there."""
+    above, node_id = network.states[network.parents[name]], network.states[name].node_id
+    link = above.index.link_of_node.get(node_id)
+    session = above.links[link] if link is not None else None
+    return session is not None and not session.is_hub
