@@ -29,6 +29,7 @@ from hubauth.core.model import Purpose
 from hubauth.core.outputs import Close, Send
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
+from hubauth.promises.events import Event, Setting
 from model_tests.below import CHILD, NODES, PARENT, NaiveHub
 from model_tests.exercised import Tally
 from model_tests.hub import OWN_JOURNAL, OneHub
@@ -37,6 +38,7 @@ TALLY = Tally()
 OWN, CHILD_NODE = 5, 20
 OWN_KEY, CHILD_KEY = "S" * 43, "A" * 43
 LINKS = (1, 2, 3)
+VERSIONS = range(3)
 READER = Grant("reader", ("p.read",))
 
 links = st.sampled_from(LINKS)
@@ -72,6 +74,13 @@ def key_of(device: str, version: int) -> str:
     return f"{device}{version:041d}"
 
 
+ISSUED = frozenset(
+    (device, node_id, key_of(device, version)) for device, node_id in NODES.items() for version in VERSIONS
+)
+ELSEWHERE = (Event("configured", "above", setting=Setting(bindings=ISSUED)), Event("configured", "above"))
+"""What the monitor is told of the tree: these credentials are the devices', but which of them still holds is unknown."""
+
+
 class BelowMachine(RuleBasedStateMachine):
     """Three links for devices, one for a child hub, and the parent."""
 
@@ -85,6 +94,7 @@ class BelowMachine(RuleBasedStateMachine):
     @initialize(policy=policies, joined=st.sampled_from((True, True, True, False)), child=st.booleans())
     def start(self, policy: Policy, joined: bool, child: bool) -> None:
         self.hub = OneHub(policy, TALLY)
+        assert not self.hub.see(ELSEWHERE)
         self.naive = NaiveHub(policy)
         if joined:
             self.parent_answers_the_join(Reason.OK, "one")
@@ -228,7 +238,12 @@ class BelowMachine(RuleBasedStateMachine):
         self.naive.register(link, device, number)
         self.compare(done)
 
-    @rule(link=links, device=devices, version=st.integers(0, 2), empty=st.sampled_from((False, False, False, True)))
+    @rule(
+        link=links,
+        device=devices,
+        version=st.sampled_from(VERSIONS),
+        empty=st.sampled_from((False, False, False, True)),
+    )
     def authenticate(self, link: int, device: str, version: int, empty: bool) -> None:
         self.ensure_up(link)
         number = self.hub.state.next_msg_id
@@ -238,7 +253,7 @@ class BelowMachine(RuleBasedStateMachine):
         self.compare(done)
 
     @precondition(lambda self: self.naive.present)
-    @rule(link=links, device=devices, version=st.integers(0, 2))
+    @rule(link=links, device=devices, version=st.sampled_from(VERSIONS))
     def admit(self, link: int, device: str, version: int) -> None:
         """A registration that goes well from end to end, if nothing is in its way."""
         number = self.hub.state.next_msg_id
@@ -280,7 +295,7 @@ class BelowMachine(RuleBasedStateMachine):
         index=indexes,
         reason=st.sampled_from((*[Reason.OK] * 14, *Reason)),
         wrong=st.sampled_from(("", "", "", "", "device", "node", "own node", "credential")),
-        version=st.integers(0, 2),
+        version=st.sampled_from(VERSIONS),
         times=st.sampled_from((1, 1, 2)),
         told=st.booleans(),
     )

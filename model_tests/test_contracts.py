@@ -16,7 +16,7 @@ from model_tests.planted import PLANTED
 SECONDS = 1.5
 """Per contract; the search for a planted bug ends when it is found."""
 STEPPING_SECONDS = 6.0
-PLANTED_SECONDS = 30.0
+PLANTED_SECONDS = 120.0
 BAD = (MessageType.POST_FAIL, MessageType.POST_ERR, MessageType.EXEC_ERR)
 USELESS = (MessageType.PRE_UNSAT, MessageType.SYNTAX_ERR, MessageType.IMPORT_ERR)
 
