@@ -78,7 +78,7 @@ ISSUED = frozenset(
     (device, node_id, key_of(device, version)) for device, node_id in NODES.items() for version in VERSIONS
 )
 ELSEWHERE = (Event("configured", "above", setting=Setting(bindings=ISSUED)), Event("configured", "above"))
-"""What the monitor is told of the tree: these credentials are the devices', but which of them still holds is unknown."""
+"""What the monitor is told of the tree: these credentials are the devices'; which of them still holds is unknown."""
 
 
 class BelowMachine(RuleBasedStateMachine):
