@@ -88,7 +88,7 @@ def describe(
         "listen": {"address": "127.0.0.1:0", "header": "auto" if len(headers) > 1 else headers[0]},
         "storage": {"durability": "none"},
         "auth": {"role_perms": ";".join(f"{role}:{','.join(perms)}" for role, perms in ROLE_PERMS.items())},
-        "limits": {"request_seconds": 1.0, "pending": 20, "payload": 4096, "revoke_batch": 4},
+        "limits": {"request_seconds": 1.0, "pending": 20, "hub_pending": 30, "payload": 4096, "revoke_batch": 4},
         "provisioned": [
             {"device_id": one.device_id, "node_id": one.node_id, "credential": one.credential, "role": one.role}
             for one in known
@@ -112,7 +112,7 @@ def describe(
         admin=ADMIN,
         roles=RolesTable(role_perms=ROLE_PERMS),
         choices=msgspec.convert({"texts": True, **choices}, ChoicesTable),
-        limits=LimitsTable(request_seconds=1.0, pending=20, payload=4096, revoke_batch=4),
+        limits=LimitsTable(request_seconds=1.0, pending=20, hub_pending=30, payload=4096, revoke_batch=4),
         timeouts=TimeoutsTable(answer=2.0, silence=0.2, join=20.0),
     )
     return Described(tables, profile)

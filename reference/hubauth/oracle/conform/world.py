@@ -63,6 +63,7 @@ class World:
             assert subject.parent is not None
             ext = subject.answer_to_offer() if subject.parent.extended else None
             self.mirror.joined(profile.parent.node_id, subject.codec, ext)
+            self._joined_extended = self.mirror.state.parent_extended
             self.peers[PARENT] = Parent(self, subject.parent, profile.parent.node_id)
 
     # Who is there
@@ -213,6 +214,20 @@ class World:
         self.record.add(HUB, parent.name, "connects")
         return self._exchange(parent, [LinkUp(PARENT)], lambda: None).on(parent)[0]
 
+    def parent_anew(self, *, plain: bool = False) -> None:
+        """The parent link is lost and comes back: nothing of earlier cases waits there or is remembered of it.
+
+        A ``plain`` parent does not speak the extension.
+        """
+        with self.setting():
+            self.parent.hang_up()
+            request = self.parent_returns()
+            if plain:
+                hub = self.subject.profile.hub
+                self.parent.answer(request, node_id=hub.node_id, credential=hub.credential)
+            else:
+                self.answer_join(request)
+
     def answer_join(self, request: Frame, reason: Reason = Reason.OK, ext: Ext | None = None) -> Outcome:
         """Answer what the hub showed its parent: as one that speaks the extension if the hub does, or with this ext."""
         assert isinstance(request.body, Authenticate | Register)
@@ -244,10 +259,15 @@ class World:
             self._ear.hear([self.parent], {PARENT: reports}, set(), self.subject.patience)
             self._names.clear()
         self._let_debts_be_paid()
-        if has_parent:
+        if has_parent and not self._marks_parent():
             self._ear.fence(self.parent, [])
         elif self.subject.profile.parent is not None:
             self.subject.rejoin()
+
+    def _marks_parent(self) -> bool:
+        """Whether the parent link as this case leaves it would stand in the way of the next one."""
+        crowded = len(self.mirror.state.pending) >= self.subject.profile.limits.pending
+        return crowded or self.mirror.state.parent_extended != self._joined_extended
 
     def _let_debts_be_paid(self) -> None:
         """What child hubs are owed because of this case must not stand before what the next one is about."""

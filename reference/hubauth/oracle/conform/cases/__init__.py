@@ -11,9 +11,10 @@ from hubauth.oracle.conform.cases import (  # noqa: I001 - a case depends only o
     links,
     admission,
     extension,
+    plain,
 )
 from hubauth.oracle.conform.declare import CASES
 
-FLOWS = (framing, register, routing, authenticate, presence, revoke, perms, links, admission, extension)
+FLOWS = (framing, register, routing, authenticate, presence, revoke, perms, links, admission, extension, plain)
 
 __all__ = ["CASES", "FLOWS"]

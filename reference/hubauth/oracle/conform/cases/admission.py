@@ -3,6 +3,7 @@
 from hubauth.core.messages import (
     NO_GRANT,
     AssistAuthenticate,
+    AssistRegister,
     Authenticate,
     Frame,
     GetPerms,
@@ -68,7 +69,10 @@ def reads_its_tables_again(world: World) -> None:
     asked = device.say(Authenticate(device.device_id, credential))
     node_id, request = world.subject.fresh_node(), asked.request(world.parent, AssistAuthenticate)
     found = world.parent.answer(request, node_id=node_id, credential=credential, grant=NO_GRANT)
-    hub.announce(device.device_id, world.subject.fresh_node())
+    if hub.wire.extended:
+        hub.announce(device.device_id, world.subject.fresh_node())
+    else:
+        world.let_parent_admit(hub.say(AssistRegister(device.device_id)), hub)
     world.parent.answer(found.request(world.parent, GetPerms), grant=Grant("other", ()))
 
 

@@ -253,10 +253,20 @@ def relays_a_search(world: World) -> None:
     device.say(Authenticate(name, credential))
 
 
+@case("AUTH-32", needs=("authenticate", "parent", "assist_auth"), depends_on=("AUTH-5",))
+def wants_its_own_credential_back(world: World) -> None:
+    """A success of the parent that does not repeat what the device presented admits nobody: 4002."""
+    for repeated in ("", world.subject.fresh_credential()):
+        device = world.device()
+        asked = device.say(Authenticate(device.device_id, world.subject.fresh_credential()))
+        request = asked.request(world.parent, AssistAuthenticate)
+        world.parent.answer(request, node_id=world.subject.fresh_node(), credential=repeated)
+
+
 @case("AUTH-33", needs=("register", "authenticate", "child_hub"), depends_on=("FRAME-10",))
 def points_at_who_asked(world: World) -> None:
     """Without presence messages, the device of a child hub that was answered is reached through that hub."""
-    hub = world.child_hub()
+    hub = world.child_hub(plain=True)
     behind = hub.adopt()
     world.registered().opaque(behind.node_id)
 

@@ -13,6 +13,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.declare import case
+from hubauth.oracle.conform.peers import Peer
 from hubauth.oracle.conform.world import World
 
 _DEVICE = ("register", "authenticate", "parent")
@@ -28,9 +29,9 @@ def parents_are_no_devices(world: World) -> None:
         world.parent.say(Offline(name))
 
 
-@case("FRAME-16/parent", needs=("register", "parent"), depends_on=("REG-5",))
+@case("FRAME-16/parent", needs=("register", "parent", "extension"), depends_on=("REG-5",))
 def matches_by_msg_id(world: World) -> None:
-    """The parent's answer counts by its MsgID, never by the device it names."""
+    """The answer of a parent that speaks the extension counts by its MsgID, never by the device it names."""
     first, second = world.device(), world.device()
     asked = first.say(Register(first.device_id)).request(world.parent, AssistRegister)
     other = second.say(Register(second.device_id)).request(world.parent, AssistRegister)
@@ -180,13 +181,41 @@ def every_question_has_its_time(world: World) -> None:
     world.elapse()
 
 
+def _ask_at_once(world: World, peer: Peer, kind: type[Register | AssistRegister], count: int) -> None:
+    """So many registrations on one connection, each of another device, in one piece."""
+    requests = [world.subject.codec.encode(kind(world.fresh_name())) for _ in range(count)]
+    peer.transmit(b"".join(peer.frame(request, source=peer.node_id) for request in requests))
+
+
 @case("TIME-4", needs=("register", "parent"), depends_on=("REG-5",))
 def bounds_who_waits(world: World) -> None:
     """Of more waiting requests of one connection than the limit, those beyond are answered 4500."""
-    device = world.device()
-    codec = world.subject.codec
-    names = [world.fresh_name() for _ in range(world.subject.profile.limits.pending + 2)]
-    device.transmit(b"".join(device.frame(codec.encode(Register(name))) for name in names))
+    world.parent_anew()
+    _ask_at_once(world, world.device(), Register, world.subject.profile.limits.pending + 2)
+
+
+@case("TIME-6", needs=("register", "parent"), depends_on=("TIME-4",))
+def leaves_room_for_everybody(world: World) -> None:
+    """While as many registrations wait as the limit says, another connection may have one, and 4500 for the next."""
+    world.parent_anew()
+    _ask_at_once(world, world.device(), Register, world.subject.profile.limits.pending)
+    _ask_at_once(world, world.device(), Register, 2)
+
+
+@case("TIME-5", needs=("register", "child_hub", "parent"), depends_on=("REG-8", "TIME-4"))
+def bounds_hubs_that_wait(world: World) -> None:
+    """Of more waiting requests of one child hub than the limit for hubs, those beyond are answered 4500."""
+    world.parent_anew()
+    _ask_at_once(world, world.child_hub(), AssistRegister, world.subject.profile.limits.hub_pending + 2)
+
+
+@case("TIME-7", needs=_DEVICE, depends_on=("AUTH-25", "TIME-4"))
+def searches_no_more_when_crowded(world: World) -> None:
+    """A device that is admitted more often than the limit for hubs says is not shown to the parent every time."""
+    device = world.registered()
+    world.parent_anew()
+    request = world.subject.codec.encode(Authenticate(device.device_id))
+    device.transmit(b"".join(device.frame(request) for _ in range(world.subject.profile.limits.hub_pending + 2)))
 
 
 @case("CODE-6", needs=("register", "parent"), depends_on=("TIME-4",))
