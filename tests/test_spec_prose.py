@@ -18,6 +18,7 @@ FLOWS = (
     "links",
     "offline",
     "permissions",
+    "plain",
     "presence",
     "register",
     "revoke",
