@@ -30,6 +30,8 @@ OURS, PLAIN = 1, 10
 DIALECTS = ["auth", "login", "flat"]
 CREDENTIALS = ["auth", "login"]
 MSG_IDS = ["echo", "zero", "reordered"]
+ALL = os.environ.get("HUBAUTH_PLAIN_ALL") == "1"
+"""Whether every scenario is played with every way to number answers; else each file has one way of its own."""
 
 
 def word(dialect: str) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.shell.harness import run
-from tests.shell.plain.harness import CREDENTIALS, DIALECTS, MSG_IDS, between, opaque, word
+from tests.shell.plain.harness import ALL, CREDENTIALS, DIALECTS, MSG_IDS, between, opaque, word
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("msg_id", MSG_IDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("msg_id", MSG_IDS if ALL else ["echo"])]
 in_every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 with_credentials = pytest.mark.parametrize("dialect", CREDENTIALS)
 on_both_sides = pytest.mark.parametrize("side", ["above", "below"])

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.shell.harness import run
-from tests.shell.plain.harness import CREDENTIALS, DIALECTS, MSG_IDS, between, opaque
+from tests.shell.plain.harness import ALL, CREDENTIALS, DIALECTS, MSG_IDS, between, opaque
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("msg_id", MSG_IDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("msg_id", MSG_IDS if ALL else ["zero"])]
 SIDES = ["above", "below"]
 in_every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 with_credentials = pytest.mark.parametrize("dialect", CREDENTIALS)
