@@ -85,7 +85,7 @@ def _plain_cases(module_name: str) -> Iterator[Case]:
 
 
 def _parameters(function: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The argument sets of ``pytest.mark.parametrize``; one empty set without it."""
+    """The argument sets of ``pytest.mark.parametrize`` that are not slow; one empty set without it."""
     sets: list[tuple[str, dict[str, Any]]] = [("", {})]
     for mark in getattr(function, "pytestmark", []):
         if mark.name != "parametrize":
@@ -94,6 +94,8 @@ def _parameters(function: Any) -> list[tuple[str, dict[str, Any]]]:
         names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
         expanded = []
         for at, row in enumerate(rows):
+            if isinstance(row, ParameterSet) and any(of_row.name == "slow" for of_row in row.marks):
+                continue  # traced it would take minutes
             values = row.values if isinstance(row, ParameterSet) else (row,) if len(names) == 1 else row
             expanded.append((f"[{at}]", dict(zip(names, values, strict=True))))
         sets = [(old + new, {**left, **right}) for old, left in sets for new, right in expanded]
