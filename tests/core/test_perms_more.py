@@ -1,7 +1,8 @@
 """Paging at the highest node ids."""
 
+from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.ordered import OrderedIds
-from hubauth.core.perms import MAX_NODE_ID, select_page
+from hubauth.core.perms import select_page
 
 
 def test_the_last_page_of_two_lists_ends_with_the_highest_node() -> None:
