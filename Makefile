@@ -51,7 +51,7 @@ test: setup ## all checks that CI needs, and what each of them counted
 
 test-soak: setup ## hours: tests whose processes are stopped at random, many kills, a large tree that fails
 	$(PY) -m tools.soak
-	HUBAUTH_PLAIN_ALL=1 $(PY) -m pytest -q tests/shell/plain
+	HUBAUTH_PLAIN_ALL=1 HUBAUTH_PLAIN_FAULTS=200 $(PY) -m pytest -q tests/shell/plain
 	HUBAUTH_KILLS=1000 $(PY) -m pytest -q tests/shell/test_crash.py
 	HUBAUTH_TREE_DEVICES=20000 HUBAUTH_TREE_FAULTS=300 $(PY) -m pytest -q tests/shell/test_lock_outs.py
 
