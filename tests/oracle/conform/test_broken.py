@@ -11,6 +11,7 @@ from hubauth.wire.framing import encode_frame
 from tests.oracle.conform.breaking import Broken, spoiling
 from tests.oracle.conform.broken import BROKEN
 from tests.oracle.conform.broken_extension import BROKEN_EXTENSION
+from tests.oracle.conform.broken_plain import BROKEN_PLAIN
 from tests.oracle.conform.hubs import describe, in_thread, judge
 
 
@@ -23,7 +24,7 @@ def about(rule: str) -> list[Case]:
     return [case for case in CASES.values() if case.id in wanted]
 
 
-ALL = BROKEN | BROKEN_EXTENSION
+ALL = BROKEN | BROKEN_EXTENSION | BROKEN_PLAIN
 
 
 @pytest.mark.parametrize("name", ALL)
