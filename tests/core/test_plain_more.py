@@ -51,3 +51,9 @@ def test_an_addressed_revoke_finds_who_speaks_through_a_plain_child() -> None:
     hub.receive(1, AssistOffline("leaf", 3))
     hub.receive(2, b"x", source=3, target=2)
     assert [send.link for send in sent(hub.happens(OperatorRevoke(Revoke("x"), target=3)))] == [2]
+
+
+def test_who_was_learnt_goes_on_being_heard() -> None:
+    hub = above_plain()
+    for _ in range(2):
+        assert [send.link for send in sent(hub.receive(1, b"x", source=30, target=2))] == [3]
