@@ -22,10 +22,12 @@ def _believes_any_success(policy: Policy, state: State, received: Received) -> S
     return step(policy, state, received)
 
 
-def _goes_by_numbers_alone(policy: Policy, state: State, received: Received) -> Step:
-    """Drops an answer that bears no number of its own."""
-    known = received.frame.msg_id in state.pending
-    return step(policy, state, received) if known else Step(state, ())
+def _distrusts_other_numbers(policy: Policy, state: State, received: Received) -> Step:
+    """Takes a success that bears the number of another request for a failure."""
+    body, asked = body_of(received), state.pending.get(received.frame.msg_id)
+    if body.reason is Reason.OK and body.device_id and (asked is None or asked.device_id != body.device_id):
+        received = evolve(received, frame=evolve(received.frame, body=evolve(body, reason=Reason.INTERNAL)))
+    return step(policy, state, received)
 
 
 def _takes_nobody_for_the_hub(policy: Policy, state: State, received: Received) -> Step:
@@ -61,7 +63,7 @@ def _denies_what_hubs_say(_: Policy, __: State, happened: Input, output: Output)
 
 BROKEN_PLAIN: dict[str, Broken] = {
     "believes any success": Broken("AUTH-32", instead(Answer, _believes_any_success), role="child"),
-    "goes by numbers alone": Broken("FRAME-25", instead(Answer, _goes_by_numbers_alone), role="child"),
+    "distrusts other numbers": Broken("FRAME-25", instead(Answer, _distrusts_other_numbers), role="child"),
     "takes nobody for the hub": Broken("FRAME-27", instead(Revoke, _takes_nobody_for_the_hub)),
     "learns nobody": Broken("FRAME-26", rewriting(_reaches_no_hub)),
     "points at nobody": Broken("AUTH-33", rewriting(_reaches_no_hub)),
