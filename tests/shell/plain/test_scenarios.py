@@ -195,9 +195,11 @@ def test_a_plain_parent_has_our_permissions_forgotten(tmp_path: Path, msg_id: st
             async def known() -> int:
                 return int((await device.ask("list_roles", node_ids=[7]))["total"])
 
-            for words, after in (("7", 0), ("", 0), ("7 refresh", 1)):
+            # Without numbers an answer may be older than an invalidation: after the first one none is cached.
+            cached = 0 if msg_id == "zero" else 1
+            for words, before, after in (("7", 1, 0), ("", cached, 0), ("7 refresh", cached, cached)):
                 assert (await device.ask("get_perms", node_id=7))["code"] == 1
-                assert await known() == 1
+                assert await known() == before
                 await pair.plain.tell(f"perms_invalidate {words}")
                 # Twice: what is refreshed is asked for only once the notice is there.
                 await pair.settle()
