@@ -232,7 +232,7 @@ def test_a_state_that_leads_nowhere_is_an_error_and_not_the_end() -> None:
     policy = {"has_parent": True, "node_id": 5, "credential": "c" * 43}
     conversation.ask("init", policy=policy)
     conversation.ask("input", input={"kind": "link_up", "link": 0})
-    held = ["pending", 9, ["held", "revoke", 0, 1, 0, 0, "", 0, "", None, 0, 0, False, False, False, None, False, 0]]
+    held = ["pending", 9, ["held", "revoke", 0, 1, 0, 0, "", 7, "", None, 0, 0, False, False, False, None, False, 0]]
     state = [*conversation.ask("state")["state"], held]
     assert conversation.ask("init", policy=policy, state=state)["did"] == "init"
     before = conversation.ask("state")
