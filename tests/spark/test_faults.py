@@ -16,7 +16,6 @@ FOUND_ELSEWHERE = {"swallows_revokes": {f"hub-{number}" for number in range(9, 1
 """Fault -> the hubs one of which must be named: the hub at fault keeps no log, and those below it still hold what was
 revoked. They go on answering for such a device, so that it may have been let in anywhere else as well."""
 CONSEQUENCES = {
-    "answers_from_cache": ("OneToOneBinding", "REG-1"),
     "node_id_twice": ("UniqueNodeIds", "REG-2"),
 }
 """Fault -> what else is found between hubs: a node id was made up, others believed it, and of two bindings that do not
