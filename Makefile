@@ -5,7 +5,7 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-soak test-e2e model-test mutants mutants-sample \
+.PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-soak test-e2e model-test mutants mutants-sample mistakes judged \
 	model model-long equivalence vectors docs bench-core bench-hub bench-hostile bench-spark clean
 
 help: ## show the targets
@@ -81,6 +81,12 @@ docs: setup ## the site, into build/site
 
 mutants: setup ## every mutant of the core's decisions, each of which a test must kill; rewrites spec/mutants.md
 	$(PY) -m tools.mutants --all
+
+mistakes: setup ## plant every mistake of model_tests/mistakes in a copy and see which layers find it
+	$(PY) -m tools.mistakes
+
+judged: setup ## for every rule a mistake, and the random or exhaustive check that finds it; rewrites model_tests/judged.json
+	$(PY) -m tools.judged
 
 mutants-sample: setup ## a fixed sample of them, for CI
 	$(PY) -m tools.mutants

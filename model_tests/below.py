@@ -39,6 +39,8 @@ class Question:
     """The child is asked since the device was last seen there: the parent is asked, too, if the child cannot help."""
     missed: bool = False
     """The child could not be asked, or would not look: a search that finds nobody has not looked everywhere."""
+    ended: bool = False
+    """Given up, and then the device was revoked."""
 
 
 @define
@@ -63,8 +65,10 @@ class NaiveHub:
     """How often this hub was told to forget permissions, whichever."""
     joined: int = 0
     """How much had been forgotten when the parent became present."""
-    late: set[tuple[int, Action]] = Factory(set)
-    """What a neighbour that does not speak the extension was asked and has not answered in time."""
+    child_joined: int = 0
+    """How much had been forgotten when the child did."""
+    unheard: dict[int, Question] = Factory(dict)
+    """What a neighbour that does not speak the extension was asked and nobody waits for any more."""
     handled: int = 0
     """The last revoke taken from the parent."""
     debts: Debts = Factory(lambda self: Debts(self.policy.revoke_batch), takes_self=True)
@@ -112,7 +116,7 @@ class NaiveHub:
         self.places[device] = ("here", False)
         for key, asked in list(self.questions.items()):
             if asked.link == link and asked.action not in (Action.REGISTER, Action.AUTHENTICATE):
-                del self.questions[key]
+                self.give_up(key)
                 if stays:
                     self.answer(link, asked.action, Reason.FORBIDDEN)
         if report:
@@ -120,7 +124,8 @@ class NaiveHub:
 
     def forget_link(self, link: int) -> None:
         del self.links[link]
-        self.questions = {key: asked for key, asked in self.questions.items() if asked.link != link}
+        for key in [key for key, asked in sorted(self.questions.items()) if asked.link == link]:
+            self.give_up(key)
 
     def close(self, link: int) -> None:
         self.forget_link(link)
@@ -172,7 +177,7 @@ class NaiveHub:
         """Devices that wait for their role are sent away."""
         for key, question in sorted(self.questions.items()):
             if question.waits and is_meant(question):
-                del self.questions[key]
+                self.give_up(key)
                 self.answer(question.link, question.action, reason)
 
     def fail(self, asked: int, number: int = 0) -> None:
@@ -266,7 +271,7 @@ class NaiveHub:
 
     def meant(self, link: int, number: int, answer: Answer) -> int | None:
         """Which question an answer is about: without the extension numbers are worth less than names."""
-        same = {key: one for key, one in sorted(self.questions.items()) if one.asked == link}
+        same = {key: one for key, one in sorted((self.questions | self.unheard).items()) if one.asked == link}
         same = {key: one for key, one in same.items() if self.kind(one) is answer.action}
         if not self.is_plain(link):
             return number if number in same else None
@@ -276,19 +281,32 @@ class NaiveHub:
         if number in (fits if about else same):
             return number
         if not about:
-            certain = not succeeds and len(same) == 1 and (link, answer.action) not in self.late
-            return next(iter(same)) if certain else None
+            return next(iter(same)) if not succeeds and len(same) == 1 else None
         if succeeds and answer.action is Action.ASSIST_AUTHENTICATE:
-            fits = [key for key in fits if same[key].credential == answer.credential]
+            fits = [key for key in fits if key in self.unheard or same[key].credential == answer.credential]
+        fits.sort(key=lambda key: 1 if key in self.questions else 0 if same[key].ended else 2)
         return fits[0] if fits and (succeeds or len(fits) == 1) else None
+
+    def give_up(self, key: int) -> Question:
+        """Nobody waits any more; without the extension the answer may come without its number."""
+        question = self.questions.pop(key)
+        if self.is_plain(question.asked):
+            older = sorted(other for other, one in self.unheard.items() if one.asked == question.asked)
+            if len(older) >= self.policy.pending_limit:
+                del self.unheard[older[0]]
+            self.unheard[key] = question
+        return question
 
     def answered(self, asked: int, number: int, answer: Answer, next_number: int) -> None:
         """A neighbour answers, under this number."""
         key = self.meant(asked, number, answer)
         if key is None:
             return
+        if key in self.unheard:
+            del self.unheard[key]
+            return
         question = self.questions.pop(key)
-        doubted = key != number and self.forgotten != (self.joined if asked == PARENT else 0)
+        doubted = key != number and self.forgotten != (self.joined if asked == PARENT else self.child_joined)
         reason, stale = answer.reason, question.stale or doubted
         link, action = question.link, question.action
         if question.waits:
@@ -311,6 +329,11 @@ class NaiveHub:
         elif action is Action.AUTHENTICATE and answer.credential != question.credential:
             query = self.policy.assist is Assist.QUERY
             self.answer(link, action, Reason.NOT_ADMITTED if query else Reason.UNREACHABLE)
+        elif (
+            action is Action.AUTHENTICATE
+            and self.entries.get(question.device, question.credential) != question.credential
+        ):
+            self.answer(link, action, Reason.NOT_ADMITTED)  # it has registered meanwhile
         else:
             told = bool(answer.grant.role) and not doubted and question.begun == self.forgotten
             if action is Action.REGISTER:
@@ -325,9 +348,7 @@ class NaiveHub:
         return complete and (answer.device_id, answer.node_id) == (question.device, NODES[question.device])
 
     def timed_out(self, key: int) -> None:
-        question = self.questions.pop(key)
-        if self.is_plain(question.asked):
-            self.late.add((question.asked, self.kind(question)))
+        question = self.give_up(key)
         if question.waits:
             self.let_in(question)
         else:
@@ -382,8 +403,11 @@ class NaiveHub:
         for key, question in sorted(self.questions.items()):
             enters = question.action is Action.AUTHENTICATE or question.waits
             if enters and question.device == device and credential in ("", question.credential):
-                del self.questions[key]
+                self.give_up(key)
                 self.answer(question.link, question.action, Reason.NOT_ADMITTED)
+        for key, question in self.unheard.items():
+            if question.asked == CHILD and question.device == device:
+                self.unheard[key] = evolve(question, ended=True)
         if device in self.entries and credential in ("", self.entries[device]):
             del self.entries[device]
             self.answer(PARENT, Action.REVOKE, Reason.OK)
@@ -414,12 +438,12 @@ class NaiveHub:
             self.asked.append((PARENT, Action.GET_PERMS))
             self.questions[number + at] = Question(PARENT, NOBODY, Action.GET_PERMS, node_id=node_id)
 
-    def forget_late(self, link: int) -> None:
-        self.late = {(asked, kind) for asked, kind in self.late if asked != link}
+    def forget_unheard(self, link: int) -> None:
+        self.unheard = {key: one for key, one in self.unheard.items() if one.asked != link}
 
     def parent_gone(self) -> None:
         self.present = self.heeds = False
-        self.forget_late(PARENT)
+        self.forget_unheard(PARENT)
         self.fail(PARENT)
 
     def child_gone(self, number: int) -> None:
@@ -428,7 +452,7 @@ class NaiveHub:
                 self.places[device] = ("child", False)
                 self.tell_parent(Action.ASSIST_OFFLINE)
         self.fail(CHILD, number + len(self.asked))  # each report has a MsgID
-        self.forget_late(CHILD)
+        self.forget_unheard(CHILD)
         self.dismissed = set()
         self.debts.leaves()
         del self.links[CHILD]

@@ -141,6 +141,8 @@ class BelowMachine(RuleBasedStateMachine):
             if pending.asker is not None or pending.purpose is Purpose.PERMS
         }
         assert waiting == set(naive.questions)
+        unheard = {key for key, pending in state.pending.items() if pending.purpose is Purpose.UNHEARD}
+        assert unheard == set(naive.unheard)
 
     def own_requests(self) -> list[int]:
         joins = (Purpose.SELF_AUTHENTICATE, Purpose.SELF_REGISTER)
@@ -380,6 +382,7 @@ class BelowMachine(RuleBasedStateMachine):
         self.naive.answer(CHILD, Action.AUTHENTICATE, Reason.OK)
         anew = journal not in ("", self.children)
         self.children = journal or self.children
+        self.naive.child_joined = self.naive.forgotten
         self.naive.tell_child(self.naive.debts.arrives(speaks=bool(journal), anew=anew))
         self.compare(done)
 

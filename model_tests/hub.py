@@ -14,9 +14,10 @@ from hubauth.core.policy import Policy, Trust
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.network.history import HubHistory, follow
-from hubauth.network.observed import observe, setting_of, tell
+from hubauth.network.observed import observe, setting_of
 from hubauth.promises.events import Event
 from hubauth.promises.monitor import Monitor
+from hubauth.seen import tell
 from model_tests.exercised import Tally
 from model_tests.judging import is_refused, sessions_not_online, timers_of
 

@@ -1,14 +1,13 @@
 """What the drivers of the machines need to know in order to judge a step."""
 
-from hubauth.core.model import Purpose, Route, State
+from hubauth.core.model import TIMELESS, Route, State
 from hubauth.core.outputs import Note, NoteKind
 from hubauth.core.transition import Step
 
 
 def timers_of(state: State) -> set[int]:
     """The timers that must be running."""
-    unlimited = (Purpose.DISMISS, Purpose.FENCE)
-    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in unlimited}
+    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in TIMELESS}
     return running | ({state.announce_timer} if state.announcing is not None else set())
 
 

@@ -10,21 +10,29 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
+import pytest
 from attrs import field, frozen
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from pytest import ParameterSet
 
-from model_tests.mutation import CORE, Mutant
+from model_tests import mutation
+from model_tests.mutation import Mutant, path_of
 
 ROOT = Path(__file__).parent.parent
-PLAIN = ("tests/core", "tests/network", "model_tests")
-"""Where plain test functions are; of model_tests only ``test_kills``."""
+PLAIN = (
+    *("tests/core/test_*", "tests/promises/test_*", "tests/wire/test_*", "tests/network/test_*"),
+    *("tests/shell/test_journal*", "model_tests/test_kills*"),
+)
+"""Where plain test functions are."""
 SEEDS = 40
 EXAMPLES = 25
+
+_FIXTURES = {"monkeypatch", "tmp_path"}
 
 Lines = frozenset[tuple[str, int]]
 
@@ -59,10 +67,9 @@ def quiet_hypothesis() -> None:
 
 def cases() -> Iterator[Case]:
     """Every test, cheap kinds first."""
-    for folder in PLAIN:
-        for path in sorted((ROOT / folder).glob("test_*.py")):
-            if folder != "model_tests" or path.stem == "test_kills":
-                yield from _plain_cases(f"{folder.replace('/', '.')}.{path.stem}")
+    for pattern in PLAIN:
+        for path in sorted(ROOT.glob(f"{pattern}.py")):
+            yield from _plain_cases(".".join(path.relative_to(ROOT).with_suffix("").parts))
     from model_tests import below_machine, root_machine
     from model_tests.walk import WALKS
 
@@ -80,8 +87,16 @@ def _plain_cases(module_name: str) -> Iterator[Case]:
             continue
         for label, arguments in _parameters(function):
             needed = set(inspect.signature(function).parameters) - set(arguments)
-            if not needed or hasattr(function, "hypothesis"):
-                yield Case(f"{module_name}.{name}{label}", partial(function, **arguments))
+            if needed <= _FIXTURES or hasattr(function, "hypothesis"):
+                fixtures = needed & _FIXTURES
+                run = partial(_with_fixtures, function, fixtures) if fixtures else function
+                yield Case(f"{module_name}.{name}{label}", partial(run, **arguments))
+
+
+def _with_fixtures(function: Callable[..., object], fixtures: set[str], **arguments: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="hubauth-") as folder:
+        given = {"monkeypatch": patch, "tmp_path": Path(folder)}
+        function(**arguments, **{name: given[name] for name in fixtures})
 
 
 def _parameters(function: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -105,7 +120,7 @@ def _parameters(function: Any) -> list[tuple[str, dict[str, Any]]]:
 def measured(case: Case) -> Case:
     """Run a case on the core as it is, noting time, lines and whether it passes."""
     seen: set[tuple[str, int]] = set()
-    folder = str(CORE)
+    files = {str(path_of(f"{module}.py").resolve()): f"{module}.py" for module in (*mutation.MODULES, *mutation.AROUND)}
 
     def local(frame: FrameType, event: str, _: object) -> Any:
         if event == "line":
@@ -113,7 +128,7 @@ def measured(case: Case) -> Case:
         return local
 
     def enter(frame: FrameType, _event: str, _: object) -> Any:
-        return local if frame.f_code.co_filename.startswith(folder) else None
+        return local if frame.f_code.co_filename in files else None
 
     started = time.perf_counter()
     sys.settrace(enter)
@@ -121,7 +136,7 @@ def measured(case: Case) -> Case:
         failure = failure_of(case)
     finally:
         sys.settrace(None)
-    lines = frozenset((Path(name).name, line) for name, line in seen)
+    lines = frozenset((files[name], line) for name, line in seen)
     return Case(case.name, case.run, time.perf_counter() - started, lines, failure)
 
 

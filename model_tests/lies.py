@@ -225,11 +225,12 @@ class Liars:
 
     @event
     def plain_hub_up(self, pick: Pick) -> None:
-        """A hub that never authenticates connects, from a place where it is known or not, and assists somebody."""
+        """A hub that never authenticates connects, from a place where it is known or not, and speaks."""
         link = pick(LINKS)
         if link not in self.hub.state.links:
             self.hub.happens(LinkUp(link, pick(((PLAIN,), (PLAIN,), ())), pick(("here", "there"))))
-        self.receive(link, AssistRegister(pick(("d1", "d2"))), pick, source=PLAIN)
+        first = pick((AssistRegister, AssistRegister, Revoke))
+        self.receive(link, first(pick(("d1", "d2"))), pick, source=PLAIN)
 
     @event
     def provision_who_waits(self, pick: Pick) -> None:

@@ -1,265 +1,350 @@
-"""Random walks through trees of two kinds: one hub is this project's core, the other a machine of the documents alone.
+"""Trees of two kinds: some hubs are this project's core, the others machines of the documents alone.
 
-Everything travels as JSON, through the codec of a dialect. What is judged is what is promised next to plain hubs: a
-device has one node for ever, nobody is locked out who was not revoked, and a credential whose revoke the link has
-carried is admitted nowhere.
+Every connection is two queues, and everything travels as JSON, through the codec of a dialect. The hubs of this project
+are shown to the monitor of promises as in every other tree; of a plain hub it sees whom it admits, and which revokes it
+hears of.
 """
 
 import json
 from collections import deque
-from random import Random
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from attrs import evolve
 
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, OperatorRevoke, Received, TimerFired
 from hubauth.core.invariants import check_state, check_step
-from hubauth.core.messages import SUB_PROTO, Frame, Major, Revoke
+from hubauth.core.messages import SUB_PROTO, Action, Answer, Authenticate, Frame, Major, Register, Revoke
+from hubauth.core.model import Purpose
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
+from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.lab import plain
+from hubauth.network.observed import observe, setting_of
+from hubauth.promises.events import Event, Setting
+from hubauth.promises.monitor import Monitor
+from hubauth.seen import tell
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import RawFrame, read_frame
 from hubauth.wire.header import Header
 
-PLAIN_NODE, UPPER, LOWER = 10, "upper", "lower"
-NAMES = ("cam", "lamp", "lock")
+Said: TypeAlias = Iterable[tuple[Link, plain.Frame | None]]
+"""What a hub sends; None: it closes the link."""
+
+
+def read(dialect: Dialect, frame: plain.Frame) -> Frame:
+    """A frame of the wire, as the core takes it."""
+    payload = json.dumps(frame.body).encode() if frame.sub_proto == SUB_PROTO else frame.body
+    fields = Major(frame.major), frame.sub_proto, 0, frame.msg_id, frame.source, frame.target, 0
+    return read_frame(CODECS[dialect], RawFrame(Header((), 0, len(payload), *fields), payload, ())).frame
+
+
+def written(dialect: Dialect, frame: Frame) -> plain.Frame:
+    """A frame of the core, as it is on the wire."""
+    body = frame.body if isinstance(frame.body, bytes) else json.loads(CODECS[dialect].encode(frame.body))
+    return plain.Frame(body, frame.source, frame.target, frame.msg_id, int(frame.major), frame.sub_proto)
+
+
+@dataclass
+class Connection:
+    """A child (device or hub) at a hub, which knows it as the link of its own number; None in a queue is its end."""
+
+    child: str
+    parent: str
+    up: deque[plain.Frame | None] = field(default_factory=deque)
+    down: deque[plain.Frame | None] = field(default_factory=deque)
+    child_open: bool = True
+    parent_open: bool = True
 
 
 class Ours:
     """This project's hub: a policy and a state, moved by ``step`` and checked after every step."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.state = policy, initial_state(policy, "journal of ours")
-        self.timers: dict[int, None] = {}
-        self.rules: set[str] = set()
-        self._issued = 0
+    def __init__(self, tree: "Tree", name: str, policy: Policy, peers: dict[str, int], setting: Setting) -> None:
+        """``peers`` are the plain hubs that are known by where they connect from."""
+        self._tree, self.name, self.policy, self._peers = tree, name, policy, peers
+        self.state, self.timers = initial_state(policy, f"journal of {name}"), dict[int, float]()
+        known = setting_of({name: policy}, name, self.state)
+        replaces = known.replaces and setting.replaces
+        known = evolve(known, parent=setting.parent, extended=False, searches=False, replaces=replaces)
+        tree.show([Event("configured", name, setting=known)])
 
-    def happens(self, happened: Input) -> list[tuple[Link, plain.Frame | None]]:
+    def up(self, link: Link, child: str) -> None:
+        known = (self._peers[child],) if child in self._peers else ()
+        self.happens(LinkUp(link, known, child if known else ""), child)
+
+    def down(self, link: Link) -> None:
+        self.happens(LinkDown(link))
+
+    def receive(self, link: Link, frame: plain.Frame) -> None:
+        self.happens(Received(link, read(self.policy.dialect, frame), self._tree.fresh()))
+
+    def revoke(self, message: Revoke) -> None:
+        self.happens(OperatorRevoke(message))
+
+    def fire(self, timer: int) -> None:
+        del self.timers[timer]
+        self.happens(TimerFired(timer))
+
+    def restart(self) -> None:
+        self.state, self.timers = after_restart(self.policy, self.state), {}
+        self._tree.show([Event("restarted", self.name)])
+
+    def happens(self, happened: Input, child: str = "") -> None:
         before, done = self.state, step(self.policy, self.state, happened)
-        wrong = check_step(self.policy, before, happened, done) + check_state(self.policy, done.state)
-        assert not wrong, wrong
         self.state = done.state
-        self.rules.update(done.rules)
+        self._tree.rules.update(done.rules)
         said: list[tuple[Link, plain.Frame | None]] = []
         for output in done.outputs:
             match output:
                 case Send(link, frame):
-                    said.append((link, self._written(frame)))
+                    said.append((link, written(self.policy.dialect, frame)))
                 case Close(link):
                     said.append((link, None))
-                case StartTimer(timer, _):
-                    self.timers[timer] = None
+                case StartTimer(timer, seconds):
+                    self.timers[timer] = seconds
                 case CancelTimer(timer):
                     self.timers.pop(timer, None)
-        return said
+        seen = observe({self.name: self.policy}, self.name, before, happened, done)
+        self._tree.show(self._tree.met(one, child) if one.kind == "up" else one for one in seen)
+        wrong = check_step(self.policy, before, happened, done) + check_state(self.policy, done.state)
+        assert not wrong, wrong
+        self._tree.say(self.name, said)
 
-    def link_up(self, link: Link, known: bool = False) -> list[tuple[Link, plain.Frame | None]]:
-        return self.happens(LinkUp(link, (PLAIN_NODE,), "here") if known else LinkUp(link))
+    def is_joined(self) -> bool:
+        return self.state.parent_present and self.state.announcing is None
 
-    def link_down(self, link: Link) -> list[tuple[Link, plain.Frame | None]]:
-        return self.happens(LinkDown(link)) if link in self.state.links else []
+    def has_hub(self, link: Link) -> bool:
+        session = self.state.links.get(link)
+        return session is not None and session.is_hub
 
-    def receive(self, link: Link, frame: plain.Frame) -> list[tuple[Link, plain.Frame | None]]:
-        payload = json.dumps(frame.body).encode()
-        fields = Major(frame.major), SUB_PROTO, 0, frame.msg_id, frame.source, frame.target, 0
-        header = Header((), 0, len(payload), *fields)
-        self._issued += 1
-        body = read_frame(CODECS[self.policy.dialect], RawFrame(header, payload, ())).frame
-        return self.happens(Received(link, body, f"o{self._issued:042d}")) if link in self.state.links else []
+    def due(self, *, patience: bool) -> list[int]:
+        """Timers that may run out: of no length, others, or (with ``patience``) also the memory of sent revokes.
 
-    def revoke(self, message: Revoke) -> list[tuple[Link, plain.Frame | None]]:
-        return self.happens(OperatorRevoke(message))
+        An echo comes within request_seconds, so that memory outlasts whatever is under way.
+        """
+        remembered = {at for at, one in self.state.pending.items() if one.purpose is Purpose.SENT}
+        return sorted(timer for timer in self.timers if patience or timer not in remembered)
 
-    def fire(self) -> list[tuple[Link, plain.Frame | None]]:
-        """Every timer runs out."""
-        said: list[tuple[Link, plain.Frame | None]] = []
-        for timer in list(self.timers):
-            if self.timers.pop(timer, timer) is None:
-                said += self.happens(TimerFired(timer))
-        return said
-
-    def _written(self, frame: Frame) -> plain.Frame:
-        assert not isinstance(frame.body, bytes)
-        body = json.loads(CODECS[self.policy.dialect].encode(frame.body))
-        return plain.Frame(body, frame.source, frame.target, frame.msg_id, int(frame.major))
+    def remembers(self, device_id: str) -> bool:
+        """Whether an equal revoke would be taken for an echo."""
+        pending = self.state.pending.values()
+        return any(one.purpose is Purpose.SENT and one.device_id == device_id for one in pending)
 
 
-class Strange(plain.PlainHub):
-    """The machine of the documents, as far as its surroundings differ from ours."""
+class Strange:
+    """A machine of the documents alone. It may also send a revoke back to where it came from."""
 
-    def revoke(self, message: Revoke) -> list[tuple[int, plain.Frame]]:
-        said = {"device_id": message.device_id, "credential": message.credential}
-        return self.operate("revoke", **{name: value for name, value in said.items() if value})
+    def __init__(self, tree: "Tree", name: str, machine: plain.PlainHub, echoes: bool, setting: Setting) -> None:
+        self._tree, self.name, self.machine, self._echoes = tree, name, machine, echoes
+        self._dialect, self._asked = Dialect(machine.dialect), dict[Link, tuple[int, Action]]()
+        alone = evolve(setting, extended=False, searches=False, replaces=False, plain=True)
+        tree.show([Event("configured", name, setting=alone)])
 
-    def fire(self) -> list[tuple[int, plain.Frame]]:
-        return self.flush()
+    def up(self, link: Link, child: str) -> None:
+        self._tree.show([self._tree.met(Event("up", self.name, link), child)])
+        self._says(self.machine.link_up(link))
 
+    def down(self, link: Link) -> None:
+        self._asked.pop(link, None)
+        self._tree.show([Event("down", self.name, link)])
+        self._says(self.machine.link_down(link))
 
-class Mixed:
-    """Two hubs, one of each kind, the link between them, and devices that ask one thing at a time."""
+    def receive(self, link: Link, frame: plain.Frame) -> None:
+        seen = read(self._dialect, frame)
+        is_hub, echo = link == PARENT or link in self.machine.hubs, list[tuple[Link, plain.Frame]]()
+        if isinstance(seen.body, Revoke) and is_hub:
+            self._tree.show([Event("received", self.name, link, seen)])
+            if self._echoes and isinstance(self._tree.hubs[self._tree.neighbour(self.name, link)], Ours):
+                echo = [(link, frame._replace(source=self.machine.node_id, target=0))]
+        elif isinstance(seen.body, Register | Authenticate) and not self._tree.is_between(link):
+            self._tree.show([Event("received", self.name, link, seen)])
+            self._asked[link] = seen.msg_id, seen.body.action
+        said = self.machine.receive(link, frame) + echo
+        self._tree.show(Event("waits", self.name, device_id=asked.device_id) for asked in self.machine.waiting)
+        self._says(said)
 
-    def __init__(self, seed: int, dialect: Dialect, ours_above: bool, msg_id: str) -> None:
-        self.random, self.dialect = Random(seed), dialect
-        issued = iter(range(10**6))
-        kind: dict[str, Any] = {"fresh": lambda: f"p{next(issued):042d}", "dialect": dialect.value, "msg_id": msg_id}
-        if ours_above:
-            ours: dict[str, Any] = {"plain_hubs": (PLAIN_NODE,), "first_node_id": 100}
-            strange = Strange(node_id=PLAIN_NODE, has_parent=True, **kind)
-        else:
-            ours = {"device_id": "ours", "has_parent": True}
-            strange = Strange(hub_devices=("ours",), **kind)
-        self.ours = Ours(Policy(dialect=dialect, **ours))
-        upper, lower = (self.ours, strange) if ours_above else (strange, self.ours)
-        self.hubs: dict[str, Any] = {UPPER: upper, LOWER: lower}
-        self.between: Link | None = None
-        """The number that the upper hub has for the link between the two."""
-        self.wires: deque[tuple[str, Link, plain.Frame]] = deque()
-        self.heard: dict[tuple[str, Link], list[dict[str, Any]]] = {}
-        self.links = 0
-        self.nodes: dict[str, int] = {}
-        self.live: dict[str, tuple[str, str]] = {}
-        """Device -> where it was given the credential that it may use, and that credential."""
-        self.dead: dict[str, set[str]] = {name: set() for name in NAMES}
-        """Credentials whose revoke every link has carried."""
+    def revoke(self, message: Revoke) -> None:
+        said = {"device_id": message.device_id, "node_id": message.node_id, "credential": message.credential}
+        self._tree.show([Event("commanded", self.name, frame=Frame(message))])
+        self._says(self.machine.operate("revoke", **{name: value for name, value in said.items() if value}))
 
-    # What moves
+    def flush(self) -> bool:
+        """Send answers that were held back; whether there were any."""
+        return self._says(self.machine.flush())
 
-    def _say(self, hub: str, said: list[tuple[Link, plain.Frame | None]]) -> None:
+    def restart(self) -> None:
+        self._asked = {}
+        self._tree.show([Event("restarted", self.name)])
+        for link in self._tree.links_of(self.name):
+            self.machine.link_down(link)
+
+    def is_joined(self) -> bool:
+        return self.machine.parent_present
+
+    def has_hub(self, link: Link) -> bool:
+        return link in self.machine.hubs
+
+    def _says(self, said: list[tuple[Link, plain.Frame]]) -> bool:
         for link, frame in said:
-            joint = (hub == UPPER and link == self.between) or (hub == LOWER and link == PARENT)
-            if frame is None and joint:
-                self.drop()
-            elif frame is not None and joint and self.between is not None:
-                self.wires.append((LOWER, PARENT, frame) if hub == UPPER else (UPPER, self.between, frame))
-            elif frame is not None and not joint:
-                body = frame.body if self.dialect is Dialect.FLAT else frame.body["data"]
-                self.heard.setdefault((hub, link), []).append(body)
+            if link in self._asked and frame.sub_proto == SUB_PROTO:
+                seen, (msg_id, action) = read(self._dialect, frame), self._asked[link]
+                if isinstance(seen.body, Answer) and seen.body.action in (None, action):
+                    del self._asked[link]
+                    told = evolve(seen, msg_id=msg_id, body=evolve(seen.body, action=action))
+                    self._tree.show([Event("sent", self.name, link, told)])
+        self._tree.say(self.name, said)
+        return bool(said)
 
-    def deliver(self) -> bool:
-        """Let one frame arrive between the hubs; whether there was one."""
-        if not self.wires:
+
+Hub: TypeAlias = Ours | Strange
+
+
+class Tree:
+    """Hubs of both kinds, their connections, and what devices have received."""
+
+    def __init__(self, dialect: Dialect, parents: dict[str, str]) -> None:
+        self.dialect, self.parents = dialect, parents
+        self.hubs: dict[str, Hub] = {}
+        self.connections: dict[int, Connection] = {}
+        self.inboxes: dict[str, list[Answer]] = {}
+        self.waits: set[int] = set()
+        """Connections of devices that are owed an answer."""
+        self.monitor = Monitor()
+        self.rules: set[str] = set()
+        self.log: list[str] = []
+        self._numbers, self._issued = 0, 0
+
+    def fresh(self) -> str:
+        self._issued += 1
+        return f"c{self._issued:042d}"
+
+    def show(self, events: Iterable[Event]) -> None:
+        self.monitor = self.monitor.watch(events)
+        assert not self.monitor.broken, [tell(*broken) for broken in self.monitor.broken]
+
+    def met(self, up: Event, child: str) -> Event:
+        """The link that came up, with the name of the hub that is below it."""
+        return evolve(up, device_id=child, place=("hub", "")) if child in self.hubs else up
+
+    # Connections
+
+    def connect(self, child: str, parent: str) -> int:
+        self._numbers += 1
+        number = self._numbers
+        self.connections[number] = Connection(child, parent)
+        self.log.append(f"{child} connects to {parent} ({number})")
+        self.hubs[parent].up(number, child)
+        if child in self.hubs and number in self.connections:
+            self.hubs[child].up(PARENT, child)
+        return number
+
+    def put(self, number: int, frame: plain.Frame) -> None:
+        """A device says something."""
+        self.log.append(f"({number}) {frame.body}")
+        if self.connections[number].parent_open:
+            self.connections[number].up.append(frame)
+
+    def drop(self, number: int) -> None:
+        """A connection breaks: what is in flight is lost, and each end will notice."""
+        connection = self.connections[number]
+        self.log.append(f"({number}) is lost")
+        connection.up = deque([None] if connection.parent_open else [])
+        connection.down = deque([None] if connection.child_open else [])
+
+    def restart(self, name: str) -> None:
+        """A hub stops and begins again; nobody hears a word of it."""
+        self.log.append(f"{name} begins again")
+        mine = [number for number, one in self.connections.items() if name in (one.child, one.parent)]
+        self.hubs[name].restart()
+        for number in mine:
+            self.drop(number)
+            self._shut(number, child=self.connections[number].child == name)
+
+    def say(self, name: str, said: Said) -> None:
+        for link, frame in said:
+            number = self._number(name, link)
+            if number is None:
+                continue
+            connection, is_child = self.connections[number], link == PARENT
+            if connection.parent_open if is_child else connection.child_open:
+                (connection.up if is_child else connection.down).append(frame)
+            if frame is None:
+                self._shut(number, child=is_child)
+
+    def ways(self) -> list[tuple[int, bool]]:
+        """Every delivery that could come next: connection, and whether it goes up."""
+        both = ((number, up) for number in self.connections for up in (True, False))
+        return [(number, up) for number, up in both if self._queue(number, up)]
+
+    def deliver(self, number: int, up: bool) -> None:
+        connection, frame = self.connections[number], self._queue(number, up).popleft()
+        name, link = (connection.parent, number) if up else (connection.child, PARENT)
+        self.log.append(f"({number}) -> {name}: {'end' if frame is None else frame.body}")
+        if frame is None:
+            if name in self.hubs:
+                self.hubs[name].down(link)
+            self._shut(number, child=not up)
+        elif name in self.hubs:
+            self.hubs[name].receive(link, frame)
+        elif frame.sub_proto == SUB_PROTO:
+            body = read(self.dialect, frame).body
+            assert not isinstance(body, Revoke), "RevokeNeverReachesDevices"
+            if isinstance(body, Answer):
+                self.inboxes.setdefault(name, []).append(body)
+                self.waits.discard(number)
+
+    def is_between(self, link: Link) -> bool:
+        return link == PARENT or self.connections[link].child in self.hubs
+
+    def neighbour(self, name: str, link: Link) -> str:
+        return self.parents[name] if link == PARENT else self.connections[link].child
+
+    def links_of(self, name: str) -> list[Link]:
+        numbers = [number for number, one in self.connections.items() if one.parent == name and one.parent_open]
+        return [*numbers, *([PARENT] if self._number(name, PARENT) is not None else [])]
+
+    def hub_connection(self, name: str) -> int | None:
+        """The connection by which a hub is at its parent; None: it is away, or an end has not noticed."""
+        numbers = [number for number, one in self.connections.items() if one.child == name]
+        if len(numbers) != 1 or not (one := self.connections[numbers[0]]).child_open or not one.parent_open:
+            return None
+        return numbers[0]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is on its way, and every hub is a hub at its parent."""
+        if self.ways() or any(0.0 in hub.timers.values() for hub in self.ours()):
             return False
-        hub, link, frame = self.wires.popleft()
-        self._say(hub, self.hubs[hub].receive(link, frame))
+        for name, parent in self.parents.items():
+            number = self.hub_connection(name)
+            if number is None or not self.hubs[name].is_joined() or not self.hubs[parent].has_hub(number):
+                return False
         return True
 
-    def settle(self) -> None:
-        """Let everything arrive, and every timer run out that is still running then."""
-        for _ in range(50):
-            while self.deliver():
-                pass
-            # Before anybody's patience ends, answers that a plain hub has held back.
-            strange, ours = (LOWER, UPPER) if self.hubs[UPPER] is self.ours else (UPPER, LOWER)
-            self._say(strange, self.hubs[strange].fire())
-            if not self.wires and not self.ours.timers:
-                return
-            if not self.wires:
-                self._say(ours, self.ours.fire())
-        raise AssertionError(f"it never ends: {self.ours.state.pending}")
+    def ours(self) -> Iterator[Ours]:
+        return (hub for hub in self.hubs.values() if isinstance(hub, Ours))
 
-    def join(self) -> None:
-        if self.between is None:
-            self.links += 1
-            self.between = self.links
-            known = {"known": True} if isinstance(self.hubs[UPPER], Ours) else {}
-            self._say(UPPER, self.hubs[UPPER].link_up(self.between, **known))
-            self._say(LOWER, self.hubs[LOWER].link_up(PARENT))
-            if known:
-                # A hub that never authenticates is nobody before its first assist_*.
-                introduction = self.ask(LOWER, "register", "introduction")
-                self.settle()
-                self.answer(introduction)
+    def strangers(self) -> Iterator[Strange]:
+        return (hub for hub in self.hubs.values() if isinstance(hub, Strange))
 
-    def drop(self) -> None:
-        """The link between the hubs is lost, with all that is under way."""
-        if self.between is not None:
-            link, self.between = self.between, None
-            self.wires.clear()
-            self._say(UPPER, self.hubs[UPPER].link_down(link))
-            self._say(LOWER, self.hubs[LOWER].link_down(PARENT))
+    def _queue(self, number: int, up: bool) -> deque[plain.Frame | None]:
+        return self.connections[number].up if up else self.connections[number].down
 
-    # What devices and operators do
+    def _number(self, name: str, link: Link) -> int | None:
+        if link != PARENT:
+            return link if link in self.connections and self.connections[link].parent_open else None
+        return max((at for at, one in self.connections.items() if one.child == name and one.child_open), default=None)
 
-    def ask(self, hub: str, action: str, name: str, credential: str = "") -> tuple[str, Link]:
-        """A device connects and asks; where its answer will be."""
-        self.links += 1
-        self._say(hub, self.hubs[hub].link_up(self.links))
-        data = {"device_id": name, **({"credential": credential} if credential else {})}
-        body = {"action": action, **data} if self.dialect is Dialect.FLAT else {"action": action, "data": data}
-        self._say(hub, self.hubs[hub].receive(self.links, plain.Frame(body, msg_id=1)))
-        return hub, self.links
-
-    def answer(self, place: tuple[str, Link]) -> dict[str, Any]:
-        """What the device was told, which then leaves."""
-        told = [body for body in self.heard.pop(place, []) if "code" in body]
-        self._say(place[0], self.hubs[place[0]].link_down(place[1]))
-        return told[0] if told else {}
-
-    def register(self, hub: str, name: str, *, loses: bool) -> None:
-        place = self.ask(hub, "register", name)
-        if loses:
-            for _ in range(self.random.randrange(3)):
-                self.deliver()
-            self.drop()
-        self.settle()
-        told = self.answer(place)
-        if told.get("code") == 1:
-            assert self.nodes.setdefault(name, told["node_id"]) == told["node_id"], f"OneToOneBinding: {name}"
-            assert list(self.nodes.values()).count(told["node_id"]) == 1, f"UniqueNodeIds: {told}"
-            self.live[name] = hub, told.get("credential", "")
-        elif self.between is None or loses:
-            self.live.pop(name, None)  # another credential may have been issued
-
-    def authenticate(self, hub: str, name: str, credential: str) -> int:
-        place = self.ask(hub, "auth" if self.dialect is Dialect.AUTH else "login", name, credential)
-        self.settle()
-        return int(self.answer(place).get("code", 0))
-
-    def revoke(self, hub: str, name: str, *, names_credential: bool) -> None:
-        """Revoke at one of the hubs, with the link between them up and everything before it handled."""
-        _, credential = self.live.pop(name, (hub, ""))
-        said = Revoke(name, credential=credential if names_credential else "")
-        self._say(hub, self.hubs[hub].revoke(said))
-        self.settle()
-        if credential:
-            self.dead[name].add(credential)
-
-    def judge(self) -> None:
-        """With the hubs joined and nothing under way: who is admitted, and who is not."""
-        self.join()
-        self.settle()
-        for name, (hub, credential) in self.live.items():
-            assert self.authenticate(hub, name, credential) == 1, f"NoLockOut: {name} at {hub}"
-        for name, credentials in self.dead.items():
-            for credential in sorted(credentials):
-                for hub in (UPPER, LOWER):
-                    assert self.authenticate(hub, name, credential) != 1, f"RevokedStaysOut: {name} at {hub}"
-
-
-def walk(seed: int, dialect: Dialect, ours_above: bool, msg_id: str, moves: int = 12) -> Mixed:
-    """One random walk, judged after every few moves."""
-    tree = Mixed(seed, dialect, ours_above, msg_id)
-    tree.join()
-    tree.settle()
-    for _ in range(moves):
-        choice = tree.random.random()
-        hub, name = tree.random.choice((UPPER, LOWER)), tree.random.choice(NAMES)
-        if choice < 0.45:
-            tree.join()
-            tree.settle()
-            tree.register(hub, name, loses=tree.random.random() < 0.2)
-        elif choice < 0.6 and name in tree.live:
-            tree.join()
-            tree.settle()
-            tree.authenticate(hub, name, tree.live[name][1])
-        elif choice < 0.8 and dialect is not Dialect.FLAT:
-            tree.join()
-            tree.settle()
-            revoked = tree.random.choice(sorted(tree.live) or NAMES)
-            tree.revoke(hub, revoked, names_credential=tree.random.random() < 0.5)
+    def _shut(self, number: int, *, child: bool) -> None:
+        """An end takes nothing more; with both ends shut the connection is gone."""
+        connection = self.connections[number]
+        if child:
+            connection.child_open, connection.down = False, deque()
         else:
-            tree.drop()
-            tree.settle()
-        tree.judge()
-    return tree
+            connection.parent_open, connection.up = False, deque()
+        self.waits.discard(number)
+        if not connection.child_open and not connection.parent_open:
+            del self.connections[number]

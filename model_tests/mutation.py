@@ -1,4 +1,4 @@
-"""Mutants of the core: small changes of its source, each of which some test must notice.
+"""Mutants of what decides and of what judges: small changes of the source, each of which some test must notice.
 
 A mutant is one changed function. It is put in place by giving the real function object the changed code, so nothing
 needs to be imported again and a mutant costs a fork and no more. Evidence (``cite``), texts, annotations, defaults and
@@ -32,6 +32,7 @@ MODULES = (
     "links",
     "extension",
     "plain",
+    "unheard",
     "authority",
     "credentials",
     "talk",
@@ -48,10 +49,40 @@ MODULES = (
     "invariants",
 )
 """Every module of the core that has a function: what decides, what keeps the tables, and what judges them."""
+AROUND = (
+    "./seen",
+    "promises/monitor",
+    "network/history",
+    "network/invariants",
+    "network/observed",
+    "network/tree",
+    "wire/depth",
+    "wire/framing",
+    "wire/header",
+    "wire/dialects/codec",
+    "wire/dialects/extension",
+    "wire/dialects/fields",
+    "wire/dialects/flat",
+    "wire/dialects/nested",
+    "shell/journal",
+)
+"""What judges the core, what brings it its frames, and what keeps its state: paths below the package."""
 WITHOUT_DECISIONS = ("__init__", "inputs", "outputs")
 """The rest of the core: declarations of values, in which there is nothing to change."""
 PACKAGE = "hubauth.core"
 CORE = Path(__file__).parent.parent / "reference" / "hubauth" / "core"
+
+
+def path_of(file: str) -> Path:
+    """Where the file of a mutant is: in the core, or beside it if its name says in which folder."""
+    return CORE.parent / file if "/" in file else CORE / file
+
+
+def import_name(module: str) -> str:
+    if "/" not in module:
+        return f"{PACKAGE}.{module}"
+    return ".".join([PACKAGE.partition(".")[0], *Path(module).parts])
+
 
 _SWAPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -113,7 +144,7 @@ def install(mutant: Mutant) -> None:
         if owner is not None:
             body = [ast.ClassDef(owner.name, [], [], body, [])]
         tree = ast.fix_missing_locations(ast.Module(body, []))
-        code = _code_named(compile(tree, str(CORE / mutant.file), "exec"), function.name)
+        code = _code_named(compile(tree, str(path_of(mutant.file)), "exec"), function.name)
         assert code is not None
         _real_function(module, qualname).__code__ = code
         return
@@ -123,7 +154,7 @@ def install(mutant: Mutant) -> None:
 @cache
 def _text(file: str) -> str:
     """Read once: somebody may edit the core while its mutants run."""
-    return (CORE / file).read_text()
+    return path_of(file).read_text()
 
 
 # Finding functions
@@ -135,12 +166,18 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef, ast.Cla
             yield node.name, node, None
         elif isinstance(node, ast.ClassDef):
             for member in node.body:
-                if isinstance(member, ast.FunctionDef) and member.name not in ("__repr__", "__hash__"):
+                if isinstance(member, ast.FunctionDef) and _is_changeable(member):
                     yield f"{node.name}.{member.name}", member, node
 
 
+def _is_changeable(method: ast.FunctionDef) -> bool:
+    """Whether a method decides anything, and its code can be replaced: with ``super`` it belongs to its class."""
+    calls_super = any(isinstance(node, ast.Name) and node.id == "super" for node in ast.walk(method))
+    return not calls_super and method.name not in ("__repr__", "__hash__")
+
+
 def _real_function(module: str, qualname: str) -> FunctionType:
-    found: Any = importlib.import_module(f"{PACKAGE}.{module}")
+    found: Any = importlib.import_module(import_name(module))
     for part in qualname.split("."):
         found = vars(found)[part]
     if isinstance(found, property):

@@ -12,7 +12,7 @@ from tools.catalogue import ROOT
 
 PACKAGE = ROOT / "reference" / "hubauth"
 
-_BELOW = {"specification", "network", "wire", "core"}
+_BELOW = {"specification", "network", "seen", "promises", "wire", "core"}
 MAY_IMPORT = {
     "private": {"private"},
     "bounded": {"bounded"},
@@ -21,18 +21,21 @@ MAY_IMPORT = {
     "specification": {"specification"},
     "core": {"core"},
     "promises": {"promises", "core"},
-    "network": {"network", "promises", "core"},
+    "seen": {"seen", "promises", "core"},
+    "network": {"network", "seen", "promises", "core"},
     "wire": {"wire", "core"},
-    "trace": {"trace", "report", "private", "bounded", *_BELOW},
-    "spark": {"spark", "trace", "report", "private", "specification", "wire", "core"},
-    "oracle": {"oracle", "trace", "report", "private", "bounded", *_BELOW},
-    "shell": {"shell", "trace", "report", "private", "bounded", "wire", "core"},
-    "pytest": {"pytest", "oracle", "shell", "trace", "report", "specification", "wire", "core"},
-    "cli": {"cli", "shell", "oracle", "spark", "trace", "report", "private", "bounded", *_BELOW},
+    "forms": {"forms", "report", "wire", "core"},
+    "judge": {"judge", "forms", "seen", "promises", "report", "specification", "wire", "core"},
+    "trace": {"trace", "judge", "forms", "report", "private", "bounded", *_BELOW},
+    "spark": {"spark", "trace", "judge", "forms", "report", "private", *_BELOW},
+    "oracle": {"oracle", "trace", "judge", "forms", "report", "private", "bounded", *_BELOW},
+    "shell": {"shell", "trace", "forms", "report", "private", "bounded", "seen", "promises", "wire", "core"},
+    "pytest": {"pytest", "oracle", "shell", "trace", "judge", "forms", "report", "specification", "wire", "core"},
+    "cli": {"cli", "shell", "oracle", "spark", "trace", "judge", "forms", "report", "private", "bounded", *_BELOW},
 }
 """Each room of the house, and the rooms it may know of."""
 
-PURE = ("core", "promises", "network", "wire", "lab")
+PURE = ("core", "promises", "seen", "network", "wire", "lab", "forms", "judge")
 WORLDLY = {
     "asyncio",
     "builtins",
@@ -116,7 +119,7 @@ def test_promises_are_judged_by_messages_alone_and_fit_on_a_few_pages() -> None:
     files = sources("promises")
     names = {name for path in files for name in imported(path) if name.startswith("hubauth.core")}
     assert names and all(name.startswith("hubauth.core.messages.") for name in names)
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 300
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 380
 
 
 @pytest.mark.parametrize("room", PURE)

@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from model_tests.killing import _parameters
-from model_tests.mutation import CORE, MODULES, WITHOUT_DECISIONS, Mutant, mutants_of
+from model_tests.mutation import AROUND, CORE, MODULES, WITHOUT_DECISIONS, Mutant, mutants_of
 from tools.catalogue import ROOT
 from tools.mutants import Explanation, Verdict, explanations, problems
 
@@ -31,9 +31,10 @@ from model_tests import killing, mutation
 from tools import mutants
 from toys import toy
 
-mutation.CORE = killing.CORE = here / "toys"
+mutation.CORE = here / "toys"
 mutation.PACKAGE = "toys"
-mutants.MODULES = ("toy",)
+mutation.MODULES = mutants.MODULES = ("toy",)
+mutation.AROUND = mutants.AROUND = ()
 mutants.EXPLANATIONS = here / "survivors.toml"
 mutants.RESULTS = here / "results.json"
 mutants.REPORT = here / "report.md"
@@ -95,6 +96,16 @@ def test_a_survivor_that_is_not_explained_fails_the_run_and_is_named(tmp_path: P
     assert "survived, not explained: toy.py:6 [GtE to Gt] return age >= 18" in output
 
 
+def test_a_worker_that_dies_has_killed_nothing(tmp_path: Path) -> None:
+    """A test that never ends, or ends its process, on the mutant alone says nothing about what it would notice."""
+    for at, way in enumerate(("while True: pass", "import os; os.kill(os.getpid(), 9)")):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        dies = f"[exec({way!r}) if not toy.is_adult(18) else 0]"
+        code, output = run(folder, dies, BELOW_ZERO, "--only=toy", required=0.0)
+        assert code != 2 and "no verdict: toy.py:6 [GtE to Gt] return age >= 18: " in output, output
+
+
 def test_an_explanation_of_what_is_killed_or_is_gone_fails_the_run(tmp_path: Path) -> None:
     killed, gone = ("GtE to Gt", "return age >= 18"), ("GtE to Gt", "return age >= 21")
     code, output = run(tmp_path, "(-1, 0, 17, 18)", [*BELOW_ZERO, killed, gone], "--all")
@@ -128,8 +139,8 @@ EXPLANATION = Explanation("toy.py", "is_adult", "never", "if age < 0:", "Equival
 def test_an_explanation_is_about_one_function() -> None:
     """The same line in another function may well matter."""
     elsewhere = evolve(MUTANT, qualname="is_child")
-    assert problems([Verdict(MUTANT, "")], [EXPLANATION], [MUTANT]) == []
-    found = problems([Verdict(MUTANT, ""), Verdict(elsewhere, "")], [EXPLANATION], [MUTANT, elsewhere])
+    assert problems([Verdict(MUTANT)], [EXPLANATION], [MUTANT]) == []
+    found = problems([Verdict(MUTANT), Verdict(elsewhere)], [EXPLANATION], [MUTANT, elsewhere])
     assert found == [f"survived, not explained: {elsewhere.name}"]
 
 
@@ -152,8 +163,15 @@ def test_every_module_of_the_core_is_mutated_or_has_nothing_to_change() -> None:
     assert not any(mutant for module in WITHOUT_DECISIONS for mutant in mutants_of(module))
 
 
+def test_what_judges_and_what_surrounds_the_core_is_mutated_too() -> None:
+    assert all(any(mutants_of(module)) for module in AROUND)
+    for folder in ("network", "promises", "wire", "wire/dialects"):
+        modules = {f"{folder}/{path.stem}" for path in (CORE.parent / folder).glob("*.py")}
+        assert not any(mutant for module in modules - set(AROUND) for mutant in mutants_of(module))
+
+
 def test_every_explanation_is_about_a_mutant_that_exists() -> None:
-    existing = [mutant for module in MODULES for mutant in mutants_of(module)]
+    existing = [mutant for module in (*MODULES, *AROUND) for mutant in mutants_of(module)]
     assert problems([], explanations(), existing) == []
 
 

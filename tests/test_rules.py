@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hypothesis import is_hypothesis_test
 
+from hubauth.judge.verdicts import CHECKS
 from hubauth.specification import load_rules
-from hubauth.trace.verdicts import CHECKS
 from tests.core import harness as core_harness
 from tests.network import harness as network_harness
 from tests.wire.exercise import exercised_rules

@@ -163,11 +163,17 @@ NextBatch(t, key, link) ==
         told == Write(t, key, link, numbers, messages)
     IN [told EXCEPT !.s.nb[key].batch = IF numbers = <<>> /\ messages = <<>> THEN 0 ELSE told.s.nb[key].written]
 
+\* FRAME-25: a request of a plain hub that nobody waits for any more. Its answer may have no MsgID.
+IsGhost(q) == q.asker = "" /\ q.kind # "confirm"
+
 \* REV-23: a plain hub cannot tell a revoke that is repeated from a new one, so it is told once. A child hub that is away
 \* gets no credential meanwhile, so it is told when it returns; a parent does, so it is told only what names one.
 TellOnce(t, key, link, m) ==
-    [Emit(t, link, RevokeFrame(0, m)) EXCEPT !.s.nb[key].said = @ \cup {m},
-                                             !.s.nb[key].wait = IF Bug = "PlainSentAgain" THEN Append(@, m) ELSE @]
+    LET before(q) == IsGhost(q) /\ q.asked = link /\ q.dev = m.dev
+    IN [Emit(t, link, RevokeFrame(0, m)) EXCEPT
+            !.s.nb[key].said = @ \cup {m},
+            !.s.pend = [i \in DOMAIN @ |-> IF before(@[i]) THEN [@[i] EXCEPT !.ended = TRUE] ELSE @[i]],
+            !.s.nb[key].wait = IF Bug = "PlainSentAgain" THEN Append(@, m) ELSE @]
 
 OwePlainly(t, key, m) ==
     LET link == LiveLink(t.s, t.h, key)
@@ -255,7 +261,8 @@ Ask(t, m, q) ==
 
 Query(kind, op, asked_, asker, dev, cred) ==
     [kind |-> kind, op |-> op, asked |-> asked_, asker |-> asker, dev |-> dev, cred |-> cred,
-     climbs |-> FALSE, missed |-> FALSE]   \* searches: the parent is next; a hub could not be asked
+     climbs |-> FALSE, missed |-> FALSE,   \* searches: the parent is next; a hub could not be asked
+     ended |-> FALSE]                      \* given up: a revoke about the device has followed it
 
 ---------------------------------------------------------------------------
 \* search.py
@@ -292,7 +299,9 @@ GoOn(t, q, code) ==
 
 \* A search has failed, for good or so far.
 SearchFails(t, q, code) ==
-    IF q.climbs THEN GoOn(t, q, code) ELSE Refuse(t, q, IF q.missed /\ code = "no" THEN "away" ELSE code)
+    LET forgets == Bug = "RefusedIsForgotten" /\ q.kind = "reg" /\ \A p \in Sockets : t.s.links[p].dev # q.dev
+    IN IF q.climbs THEN GoOn(t, q, code)
+       ELSE Refuse(IF forgets THEN [t EXCEPT !.s.wl[q.dev] = NoEntry] ELSE t, q, IF q.missed /\ code = "no" THEN "away" ELSE code)
 
 \* REG-15: a child hub is told of the success of a registration.
 RememberHome(t, link, dev) ==
@@ -311,14 +320,14 @@ ReportOffline(t, n) == ToParent(t, [t |-> "off", dev |-> t.s.dir[n].dev, node |-
 \* EXT-8
 Announce(t, n) == IF IsPlain(t.h, "up") THEN t ELSE ToParent(t, [t |-> "hub_online", dev |-> t.s.dir[n].dev, node |-> n])
 
-\* Nobody waits for these requests any more. What a plain hub was asked is remembered until it answers: its answer may have
-\* no MsgID, and must not be taken for that to a later request.
+\* FRAME-25: nobody waits for these requests any more. What a plain hub was asked is remembered until it answers: its
+\* answer may have no MsgID, and must not be taken for that to a later request.
 Forget(t, doomed(_)) ==
-    LET unheard == [i \in 1 .. Len(t.s.pend) |->
+    LET ghost(q) == Query(IF q.kind \in {"reg", "relayReg"} THEN "reg" ELSE "auth", q.op, q.asked, "", q.dev, 0)
+        unheard == [i \in 1 .. Len(t.s.pend) |->
             IF doomed(t.s.pend[i]) /\ PlainLink(t.h, t.s.pend[i].asked) /\ Bug # "PlainForgotten"
-            THEN [t.s.pend[i] EXCEPT !.asker = "", !.climbs = FALSE, !.missed = FALSE] ELSE t.s.pend[i]]
+            THEN ghost(t.s.pend[i]) ELSE t.s.pend[i]]
     IN [t EXCEPT !.s.pend = SelectSeq(unheard, LAMBDA q : ~doomed(q))]
-IsGhost(q) == q.asker = "" /\ q.kind # "confirm"
 
 \* LINK-7
 ForgetAsker(t, link) == Forget(t, LAMBDA q : q.asker = link)
@@ -387,7 +396,8 @@ OnAnnouncement(t, link, m) ==
                  THEN [alone EXCEPT !.s.reg[m.dev].confirmed = TRUE] ELSE alone
         passed == Announce(PointAt(heard, m.node, m.dev, sender), m.node)
     IN IF known \notin {0, m.node} \/ m.node \in {NodeOf[t.h], sender} THEN t
-       ELSE IF <<link, m.node>> \in t.s.dismissed /\ Bug # "OldAnnouncements" THEN t
+       ELSE IF /\ <<link, m.node>> \in t.s.dismissed /\ Bug # "OldAnnouncements"
+               /\ Bug # "DismissedIfOnline" \/ t.s.dir[m.node].on THEN t
        ELSE IF Bug = "AnnouncementsAnswered"
        THEN Emit(passed, link, [t |-> "authAns", op |-> 1, code |-> "no", dev |-> m.dev, node |-> 0, cred |-> 0])
        ELSE passed
@@ -432,7 +442,7 @@ AnnounceAll(t) ==
 CancelAuthentications(t, m) ==
     LET named(q) == q.dev = m.dev /\ (m.cred \in {0, q.cred} \/ Bug = "OneRevokesAll")
         \* A plain hub refuses nothing by itself: a success that was on its way here goes no further.
-        relayed(q) == /\ q.kind = "relayAuth" /\ q.dev = m.dev /\ q.asker # "up" /\ PlainLink(t.h, q.asker)
+        relayed(q) == /\ q.kind = "relayAuth" /\ q.dev = m.dev /\ PlainLink(t.h, q.asker)
                       /\ m.cred = 0 \/ q.cred \in {0, m.cred}
         doomed(q) == /\ ~IsGhost(q)
                      /\ (q.kind \in {"auth", "confirm"} /\ named(q)) \/ (relayed(q) /\ Bug # "PlainRelayed")
@@ -448,7 +458,7 @@ RevokeHere(t, m, registering) ==
                   /\ m.cred \in {0, entry.cred} \/ Bug = "OneRevokesAll"
         known == t.s.reg[m.dev].node
         noted == AfterRevoke /\ known # 0 /\ (agrees \/ (m.cred = 0 /\ m.node \in {0, known}))
-        cancelled == CancelAuthentications(t, m)
+        cancelled == IF Bug = "CancelsForStrangers" /\ entry.node # 0 THEN t ELSE CancelAuthentications(t, m)
         c == IF noted THEN [cancelled EXCEPT !.s.reg[m.dev].revoked = TRUE] ELSE cancelled
         deleted == [c EXCEPT !.s.wl[m.dev] = NoEntry,
                              \* What a registration's revoke, or one that names a credential, may kill was settled when
@@ -456,7 +466,9 @@ RevokeHere(t, m, registering) ==
                              !.dead = IF m.node = 0 /\ m.cred = 0 THEN @ \cup {entry.cred} ELSE @]
         link == PortOfNode(deleted.s, entry.node)
         ended == EndSession(deleted, link, TRUE)
-        awaited == \E i \in 1 .. Len(ended.s.pend) : ended.s.pend[i].kind = "reg" /\ ended.s.pend[i].asker = link
+        awaited == \E i \in 1 .. Len(ended.s.pend) :
+            /\ ended.s.pend[i].kind = "reg" /\ ended.s.pend[i].asker = link
+            /\ Bug # "SparesItsOwn" \/ ended.s.pend[i].dev = m.dev
         kept == IF ~agrees THEN c
                 ELSE IF link = "" \/ Bug = "RevokeKeepsSession" THEN deleted
                 ELSE IF link = registering \/ awaited THEN ended
@@ -561,15 +573,19 @@ OnRegister(t, link, kind, op, dev) ==
        ELSE IF way = "" THEN Refuse(t, q, "away")
        ELSE Ask(t, [t |-> "reg", op |-> op, dev |-> dev], [q EXCEPT !.asked = way])
 
-\* FRAME-16, AUTH-11, AUTH-19, REG-14: an answer goes on to whoever waits for it, or is dropped. A plain hub may leave out
-\* the MsgID: then it answers the oldest request that it agrees with.
+\* FRAME-16, FRAME-25, AUTH-11, AUTH-19, REG-14: an answer goes on to whoever waits for it, or is dropped. A plain hub may leave
+\* out the MsgID: then a failure means the only request that it agrees with, and a success the oldest: first of those that a
+\* revoke has ended, then of those that somebody waits for.
 OnAnswer(t, link, m) ==
-    LET agrees(q) == IF m.op # 0 \/ ~PlainLink(t.h, link) THEN q.op = m.op
-                     ELSE q.dev = m.dev /\ (m.code = "ok" /\ m.t = "authAns" /\ q.cred # 0 => q.cred = m.cred)
+    LET numbered == m.op # 0 \/ ~PlainLink(t.h, link)
+        agrees(q) == IF numbered THEN q.op = m.op
+                     ELSE m.dev \in {"", q.dev} /\ (m.code = "ok" /\ m.t = "authAns" /\ q.cred # 0 => q.cred = m.cred)
         match(q) == /\ q.asked = link /\ agrees(q)
                     /\ (m.t = "regAns") = (q.kind \in {"reg", "relayReg"})
-        found == {i \in 1 .. Len(t.s.pend) : match(t.s.pend[i])}
-        i == CHOOSE i \in found : \A j \in found : i <= j
+        fits == {i \in 1 .. Len(t.s.pend) : match(t.s.pend[i])}
+        rank(i) == IF ~IsGhost(t.s.pend[i]) THEN 1 ELSE IF t.s.pend[i].ended THEN 0 ELSE 2
+        found == IF numbered \/ m.code = "ok" \/ Cardinality(fits) = 1 THEN fits ELSE {}
+        i == CHOOSE i \in found : \A j \in found : rank(i) < rank(j) \/ (rank(i) = rank(j) /\ i <= j)
         q == t.s.pend[i]
         taken == [t EXCEPT !.s.pend = SubSeq(@, 1, i - 1) \o SubSeq(@, i + 1, Len(@))]
     IN IF found = {} THEN t
@@ -824,9 +840,12 @@ HubLinkDrops(c) ==
     /\ Spend("cut") /\ c \in DropAt /\ uplink[c] # ""
     /\ Become(ChildNotices(ParentNotices(Cut(Now, c), c, uplink[c]), c), <<"HubLinkDrops", c>>)
 
+\* With NoticeLate: which end may notice later. MCTrees.tla has the other.
+LateEnd == "parent"
+
 \* The child notices first; to the parent the connection still looks alive.
 HubLinkDropsSilently(c) ==
-    /\ NoticeLate /\ Spend("cut") /\ c \in DropAt /\ uplink[c] # ""
+    /\ NoticeLate /\ LateEnd = "parent" /\ Spend("cut") /\ c \in DropAt /\ uplink[c] # ""
     /\ Become(ChildNotices(Cut(Now, c), c), <<"HubLinkDropsSilently", c>>)
 
 Stale(port) == LET c == Owner[port] IN hub[ParentOf[c]].links[port] # Closed /\ uplink[c] # port
@@ -835,9 +854,18 @@ ParentNoticesLate(port) ==
     /\ NoticeLate /\ Stale(port) /\ UNCHANGED left
     /\ Become(ParentNotices(Now, Owner[port], port), <<"ParentNoticesLate", port>>)
 
+\* The parent notices first; what the child says is lost.
+HubLinkDropsUnseen(c) ==
+    /\ NoticeLate /\ LateEnd = "child" /\ Spend("cut") /\ c \in DropAt /\ uplink[c] # "" /\ hub[c].present
+    /\ Become(ParentNotices(Cut(Now, c), c, uplink[c]), <<"HubLinkDropsUnseen", c>>)
+
+ChildNoticesLate(c) ==
+    /\ uplink[c] = "" /\ hub[c].present /\ UNCHANGED left
+    /\ Become(ChildNotices(Now, c), <<"ChildNoticesLate", c>>)
+
 \* LINK-2
 HubReconnects(c, port) ==
-    /\ uplink[c] = "" /\ hub[ParentOf[c]].links[port] = Closed /\ UNCHANGED left
+    /\ uplink[c] = "" /\ ~hub[c].present /\ hub[ParentOf[c]].links[port] = Closed /\ UNCHANGED left
     /\ Become(Join(Now, c, port), <<"HubReconnects", c, port>>)
 
 \* A hub stops and begins again with what outlives it, which is what is left when every link of its own went down and
@@ -918,7 +946,7 @@ Next ==
     \/ \E use \in Uses : DeviceRegisters(use[1], use[2], use[3])
     \/ \E use \in Uses, cred \in {0} \cup Issued : DeviceAuthenticates(use[1], use[2], use[3], cred)
     \/ \E p \in Sockets, h \in Hubs : DeviceLeaves(p, h) \/ SocketBreaks(p, h) \/ DeviceProbes(p, h)
-    \/ \E c \in Hubs \ {Root} : HubLinkDrops(c) \/ HubLinkDropsSilently(c)
+    \/ \E c \in Hubs \ {Root} : HubLinkDrops(c) \/ HubLinkDropsSilently(c) \/ HubLinkDropsUnseen(c) \/ ChildNoticesLate(c)
     \/ \E port \in HubPorts : ParentNoticesLate(port) \/ HubReconnects(Owner[port], port)
     \/ \E h \in Hubs : HubRestarts(h) \/ HubBeginsAnew(h) \/ HubIsBackedUp(h) \/ HubIsRestored(h)
     \/ \E h \in Hubs, d \in Devices, cred \in {0} \cup Issued : OperatorRevokes(h, d, cred)
@@ -998,7 +1026,7 @@ RevokeNeverReachesDevices == [][
 \* Once messages have drained and links are up
 
 Drained == \A c \in Hubs \ {Root} : up[c] = <<>> /\ down[c] = <<>>
-Settled == Drained /\ (\A c \in Hubs \ {Root} : hub[c].present) /\ (\A port \in HubPorts : ~Stale(port))
+Settled == Drained /\ (\A c \in Hubs \ {Root} : hub[c].present /\ uplink[c] # "") /\ (\A port \in HubPorts : ~Stale(port))
 
 \* As far as plain hubs were told, and hubs that lost what they had were told again.
 RevokedStaysOut == Settled => \A h \in Hubs, d \in Devices : hub[h].wl[d].cred \notin revoked \ shaken.spared

@@ -8,4 +8,8 @@ EXTENDS MCTrees
 AtBAndElsewhere == {<<"p", "B", d>> : d \in Devices} \cup {<<"q", h, d>> : h \in Hubs \ {"B"}, d \in Devices}
 
 OnlineAtB == <<<<"p", "B", "d">>>>
+
+\* Two devices that were registered at the root come to A, each with a socket of its own.
+EachAtA == {<<"p", "A", "d">>, <<"q", "A", "e">>}
+BothAtRoot == <<<<"r", "root", "d">>, <<"s", "root", "e">>>>
 =============================================================================

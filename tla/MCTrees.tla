@@ -3,7 +3,7 @@
 (* The trees, and who may connect where. What bounds a model stands at the *)
 (* head of its MC*.cfg.                                                    *)
 (***************************************************************************)
-EXTENDS HubAuth
+EXTENDS Refinement
 
 \* root - A, root - B
 TwoParents == [h \in {"A", "B"} |-> "root"]
@@ -28,6 +28,9 @@ ChainNodes == [h \in {"root", "mid", "A"} |-> CASE h = "root" -> 1 [] h = "mid" 
 \* A port is named after its hub; a second one, for late notices, has a 2.
 OneOwner == [p \in HubPorts |-> IF p \in {"A", "A2"} THEN "A" ELSE IF p \in {"B", "B2"} THEN "B" ELSE "mid"]
 
+\* A drop is noticed late by the child.
+ChildEnd == "child"
+
 Anywhere == Sockets \X Hubs \X Devices
 AtA == Sockets \X {"A"} \X Devices
 AtLeaves == Sockets \X {"A", "B"} \X Devices
@@ -51,10 +54,14 @@ HomesAndRoot == {<<"p", "A", "d">>, <<"q", "A", "e">>, <<"r", "root", "e">>}
 \* One comes to the root only, the other stays at A.
 Apart == {<<"r", "root", "d">>, <<"q", "A", "e">>}
 
+\* Two sockets at A.
+BothAtAOnly == {"p", "q"} \X {"A"} \X Devices
+
 NoneOnline == <<>>
 OnlineAtA == <<<<"p", "A", "d">>>>
 BothAtA == <<<<"p", "A", "d">>, <<"q", "A", "e">>>>
 TwoOnline == <<<<"p", "A", "d">>, <<"q", "root", "e">>>>
 OnlineAtRoot == <<<<"p", "root", "d">>>>
+ThirdAtRoot == <<<<"r", "root", "d">>>>
 OnlineAtMid == <<<<"p", "mid", "d">>>>
 =============================================================================

@@ -10,7 +10,8 @@
 EXTENDS Naturals, Sequences
 
 CONSTANTS Root, Devices, Sockets, HubPorts, Owner, NodeOf, FirstNode,
-    PlainHabits     \* subset of {"ids", "echo"}: answers copy the MsgID; a revoke goes back to where it came from, too
+    PlainHabits     \* subset of {"ids", "terse", "echo"}: answers copy the MsgID; a failure says to no hub whom it is about;
+                    \* a revoke goes back to where it came from, too
 
 Gone == [dev |-> "closed", node |-> 0]
 Open == [dev |-> "", node |-> 0]
@@ -46,7 +47,8 @@ LOCAL Asked(kind, link, op, dev, cred) ==
 LOCAL Answer(t, a, code, node, cred) ==
     Send(t, a.link, [t |-> IF a.kind = "reg" THEN "regAns" ELSE "authAns",
                      op |-> IF a.direct \/ "ids" \in PlainHabits THEN a.op ELSE 0,
-                     code |-> code, dev |-> a.dev, node |-> node, cred |-> cred])
+                     code |-> code, dev |-> IF code # "ok" /\ ~a.direct /\ "terse" \in PlainHabits THEN "" ELSE a.dev,
+                     node |-> node, cred |-> cred])
 
 LOCAL Fail(t, a, code) == Answer(t, a, code, 0, 0)
 

@@ -83,7 +83,7 @@ def rule_list() -> str:
 
 
 def _rule(rule: Rule) -> str:
-    sources = ", ".join("a decision" if source == DECISION else source for source in rule.source)
+    sources = ", ".join(f"decision: {rule.decision}" if source == DECISION else source for source in rule.source)
     dialects = "all dialects" if len(rule.dialects) == 3 else ", ".join(rule.dialects)
     return (
         f"**{rule.id}** {rule.level} · {dialects} · {sources}<br>\n{_escape(rule.text)}\n{{ #{rule.id} .one-rule }}\n"

@@ -2,12 +2,14 @@
 
 Nothing in it is written by hand. Prose is where the id stands in brackets, code is the function of the core or the
 codec in which the id is a string, a TLA+ action is the definition whose comment names it, properties are the random
-worlds in which it fired, tests are the functions in which a step returned it, and cases are those that bear its id.
+worlds in which it fired, judges those that found a mistake made there, tests are the functions in which a step returned
+it, and cases are those that bear its id.
 """
 
 import ast
 import importlib
 import inspect
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +28,8 @@ from tests.wire.exercise import exercised_rules
 from tools.catalogue import ROOT
 
 PATH = "spec/evidence.md"
+JUDGED = ROOT / "model_tests" / "judged.json"
+"""What ``tools.judged`` has measured."""
 RULE_ID = re.compile(r"\b[A-Z]+-[0-9]+\b")
 WIRE_FAMILIES = ("WIRE", "MSG", "CODE", "CFG")
 WALKS_BY_NAME = {"networks": walk, "one hub among liars": walk_among_liars}
@@ -45,12 +49,13 @@ HEAD = """\
 | TLA+ | the definitions of the model whose comments name it; in italics, why there is none |
 | properties | the random worlds of the state machines in which it fires, every invariant checked after each step |
 | tests | how many test functions make it decide something, and the one that needs the fewest other rules |
+| judged by | a mistake made where it is cited, and the walk, machine or exhaustive check that finds it, or why none |
 | cases | the cases by which `hubauth conform` asks other hubs about it; in italics, why there is none |
 
 ## Why a rule is not in the models
 """
 
-COLUMNS = ("rule", "prose", "code", "TLA+", "properties", "tests", "cases")
+COLUMNS = ("rule", "prose", "code", "TLA+", "properties", "judged by", "tests", "cases")
 DECIDING = ("core", "network", "wire", "shell")
 """Folders of the reference in which rules are decided; the others judge by them."""
 
@@ -65,6 +70,7 @@ def render() -> dict[str, str]:
 def _sections() -> Iterator[str]:
     prose, code, properties, tests = prose_places(), code_places(), fired_in(), test_places()
     model, cases = {**unmodelled(), **model_places()}, {**_unasked(), **case_places()}
+    judged = judged_by()
     families: dict[str, list[Rule]] = {}
     for rule in load_rules().rule:
         families.setdefault(rule.id.partition("-")[0], []).append(rule)
@@ -72,7 +78,7 @@ def _sections() -> Iterator[str]:
         lines = [_row(COLUMNS), _row("---" for _ in COLUMNS)]
         for rule in rules:
             evidence = (_list(prose, rule), _list(code, rule), _list(model, rule), _list(properties, rule))
-            lines.append(_row((rule.id, *evidence, _count(tests, rule), _list(cases, rule))))
+            lines.append(_row((rule.id, *evidence, _list(judged, rule), _count(tests, rule), _list(cases, rule))))
         yield "\n".join([f"## {family}\n", *lines]) + "\n"
 
 
@@ -194,6 +200,20 @@ def fired_in() -> Places:
             _add(places, rule, name)
     if never := [rule for rule in required_rules() if rule not in places]:
         raise ValueError(f"{SEEDS} walks are not enough: {', '.join(never)} never fired")
+    return places
+
+
+def judged_by() -> Places:
+    """The mistake by which each rule was shown to be judged, and by what; or why it was not."""
+    kept: dict[str, dict[str, str]] = json.loads(JUDGED.read_text(encoding="utf-8"))
+    places: Places = {}
+    for rule, entry in kept.items():
+        if "found by" in entry:
+            mistake, _, line = entry["mistake"].partition("] ")
+            shown = line.replace("|", "\\|")
+            _add(places, rule, f"{mistake}] `{shown}`: {entry['found by']}")
+        else:
+            _add(places, rule, f"*{entry['reason']}*")
     return places
 
 

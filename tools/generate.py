@@ -15,7 +15,7 @@ from tools.catalogue import ROOT
 
 GENERATORS = (
     *("tools.seed_coverage", "tools.schemas", "tools.trace_schemas", "tools.vectors", "tools.evidence"),
-    "tools.promises",
+    *("tools.promises", "tools.mistakes"),
 )
 """Modules with a ``render() -> dict[str, str]``: path below the repository -> content."""
 

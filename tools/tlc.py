@@ -1,9 +1,10 @@
 """Run the TLA+ models: ``python -m tools.tlc ci|long|bugs [--only NAME]``.
 
 ``tla/models.toml`` lists every run. A model must be explored to its end without a violation; a bug variant must
-violate exactly the invariant it names, and so must a limit, which says what is not promised. Anything else is a
-failure, and so is a run that explored nothing, a selection that is empty, an invariant that no variant breaks, and a
-configuration that no run uses.
+violate exactly the invariant it names, and so must a limit, which says what is not promised; a bug variant must break
+the promise it names, too, in a run of its own (tools/promised.py). Anything else is a failure, and so is a run that
+explored nothing, a selection that is empty, an invariant that no variant breaks, a promise about which no model says
+anything, and a configuration that no run uses.
 """
 
 import argparse
@@ -14,12 +15,14 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
+
+from tools import promised
 
 HERE = Path(__file__).resolve().parent.parent
 TLA = HERE / "tla"
@@ -27,6 +30,9 @@ WORK = HERE / "build" / "tlc"
 KINDS = ("ci", "long", "bug", "limit", "sim")
 REFUTED = ("bug", "limit")
 """What must violate the invariant it names: a deliberate mistake; the protocol as it is, where it promises less."""
+
+SHORT = ("ci", *REFUTED)
+"""Runs of seconds, for which Java needs little memory and no optimising."""
 
 EQUALITIES = ("", "graph", "walks")
 JAVA_NEEDED = 17
@@ -57,10 +63,21 @@ class Model:
     """Distinct states when last measured: for orientation, not checked."""
     seconds: int = 0
     """Time when last measured, two workers."""
+    breaks: str = ""
+    """The promise of Promises.tla that a bug variant breaks."""
+    unpromised: str = ""
+    """Why it breaks none."""
+    asks_promise: bool = False
+    """Whether this run of a variant shows the promise that it breaks, and not the invariant."""
 
     @property
     def config(self) -> Path:
         return TLA / f"{self.name}.cfg"
+
+    @property
+    def config_text(self) -> str:
+        text = self.config.read_text()
+        return promised.configuration(text, self.breaks) if self.asks_promise else text
 
 
 @frozen
@@ -81,6 +98,8 @@ class Outcome:
     queued: int = 0
     violated: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    reached: frozenset[tuple[str, str]] = frozenset()
+    """Promises, and kinds of steps about which they say something."""
 
 
 @frozen
@@ -129,9 +148,23 @@ def gaps(catalogue: Catalogue) -> list[str]:
     mistaken = {model.violates for model in catalogue.models if model.kind == "bug"}
     found += [f"no variant breaks {name}" for name in catalogue.invariants if name not in mistaken]
     found += [f"no model checks {name}" for name in catalogue.invariants if name not in claimed]
-    found += [f"{name} is not a listed invariant" for name in sorted(broken - {HOLDS} - set(catalogue.invariants))]
+    listed = {HOLDS, *catalogue.invariants, *(f"Keeps{name}" for name in promised.promises())}
+    found += [f"{name} is not a listed invariant" for name in sorted(broken - listed)]
+    found += [line for model in catalogue.models for line in _promise_gaps(model)]
     unused = {path.stem for path in TLA.glob("*.cfg")} - set(names)
     return found + [f"{name}.cfg is in no run" for name in sorted(unused)]
+
+
+def _promise_gaps(model: Model) -> list[str]:
+    """What a model says too little about promises."""
+    if model.module not in promised.TREES or not model.config.exists():
+        return []
+    checked = checked_by(model.config.read_text())
+    if model.kind == "ci" and not {promised.REFINES, *(f"Keeps{name}" for name in promised.TEMPORAL)} & set(checked):
+        return [f"{model.name} does not check {promised.REFINES}"]
+    if (model.kind == "bug") != bool(model.breaks or model.unpromised) or (model.breaks and model.unpromised):
+        return [f"{model.name}: a bug variant of a tree, and nothing else, breaks a promise or says why it breaks none"]
+    return [] if not model.breaks or model.breaks in promised.promises() else [f"{model.breaks} is no promise"]
 
 
 def checked_by(config: str) -> list[str]:
@@ -151,7 +184,9 @@ def checked_by(config: str) -> list[str]:
 def select(catalogue: Catalogue, what: str, only: str) -> list[Model]:
     """The runs of one command."""
     kinds = {"ci": ("ci", *REFUTED), "long": ("ci", "long"), "bugs": REFUTED}[what]
-    return [model for model in catalogue.models if model.kind in kinds and only in ("", model.name)]
+    chosen = [model for model in catalogue.models if model.kind in kinds and only in ("", model.name)]
+    asking = [evolve(model, violates=f"Keeps{model.breaks}", asks_promise=True) for model in chosen if model.breaks]
+    return chosen + [model for model in asking if model.violates not in checked_by(model.config.read_text())]
 
 
 # Java and TLC
@@ -180,32 +215,39 @@ def find_jar() -> Path:
     return Path(package.submodule_search_locations[0]) / "tla2tools.jar"
 
 
-def start_tlc(memory: str, workers: int, metadir: Path) -> list[str]:
+def start_tlc(memory: str, workers: int, metadir: Path, *, is_short: bool = False) -> list[str]:
     """How TLC is started; modules that are not in its working directory are found in ``tla/``.
+
+    A run of seconds ends earlier if Java does not optimise it.
 
     It unpacks the standard modules to the temporary folder and deletes them at its end: two runs must not share one.
     """
     where = [f"-Djava.io.tmpdir={metadir}", f"-DTLA-Library={TLA}", "-cp", str(find_jar())]
-    java = [find_java(), "-XX:+UseParallelGC", f"-Xmx{memory}", *where]
+    how = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if is_short else ["-XX:+UseParallelGC"]
+    java = [find_java(), *how, f"-Xmx{memory}", *where]
     return [*java, "tlc2.TLC", "-workers", str(workers), "-metadir", str(metadir)]
 
 
 def command(model: Model, workers: int, metadir: Path) -> list[str]:
     """How a model is checked. Behaviours may end, so deadlock is no error."""
-    tlc = start_tlc("1g" if model.kind in REFUTED else "4g", workers, metadir)
-    return [*tlc, "-deadlock", "-config", model.config.name, f"{model.module}.tla"]
+    is_short = model.kind in SHORT
+    tlc = start_tlc("2g" if is_short else "4g", workers, metadir, is_short=is_short)
+    config = metadir / model.config.name
+    config.write_text(model.config_text)
+    return [*tlc, "-deadlock", "-config", str(config), f"{model.module}.tla"]
 
 
 def run(model: Model, workers: int) -> Result:
     """Run TLC to its end, showing how far it is."""
-    metadir = WORK / f"{model.name}-{os.getpid()}"
+    log_name = f"{model.name}-promise" if model.asks_promise else model.name
+    metadir = WORK / f"{log_name}-{os.getpid()}"
     shutil.rmtree(metadir, ignore_errors=True)
     metadir.mkdir(parents=True)
     started = time.monotonic()
     lines: list[str] = []
     say(f"{model.name}: must violate {model.violates}" if model.violates else f"{model.name}: {model.note}")
     with (
-        (WORK / f"{model.name}.log").open("w") as log,
+        (WORK / f"{log_name}.log").open("w") as log,
         subprocess.Popen(
             command(model, workers, metadir), cwd=TLA, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process,
@@ -239,7 +281,7 @@ _DEPTH = re.compile(r"depth of the complete state graph search is (\d+)")
 _SO_FAR = re.compile(r"Progress\((\d+)\)")
 
 
-def read_outcome(exit_code: int, lines: Iterable[str]) -> Outcome:
+def read_outcome(exit_code: int, lines: Sequence[str]) -> Outcome:
     """What TLC's output says."""
     distinct = depth = queued = 0
     violated: list[str] = []
@@ -255,7 +297,8 @@ def read_outcome(exit_code: int, lines: Iterable[str]) -> Outcome:
             names = [found[1] for pattern in _VIOLATED if (found := pattern.match(line))]
             violated += names
             errors += [] if names else [line]
-    return Outcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors))
+    reached = promised.read_reached(lines)
+    return Outcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors), reached)
 
 
 def judge(model: Model, outcome: Outcome) -> str:
@@ -271,7 +314,7 @@ def judge(model: Model, outcome: Outcome) -> str:
     if outcome.exit_code == _EXIT_OK:
         return f"should violate {model.violates}, but passes"
     expected = model.violates
-    if outcome.violated == (LIVENESS,) and checked_by(model.config.read_text()) == [model.violates]:
+    if outcome.violated == (LIVENESS,) and checked_by(model.config_text) == [model.violates]:
         expected = LIVENESS
     if outcome.violated != (expected,):
         what = ", ".join(outcome.violated) or " ".join(outcome.errors) or "nothing"
@@ -283,10 +326,12 @@ def judge(model: Model, outcome: Outcome) -> str:
 
 
 def run_all(models: Sequence[Model]) -> list[Result]:
-    """What must be refuted side by side, one worker each; then the models one by one with all workers."""
+    """What is short side by side, one worker each, the largest first; then the others one by one with all workers."""
+    short = sorted((model for model in models if model.kind in SHORT), key=lambda model: -model.states)
     with ThreadPoolExecutor(CORES) as pool:
-        results = list(pool.map(lambda model: run(model, 1), [model for model in models if model.violates]))
-    return results + [run(model, CORES) for model in models if not model.violates]
+        results = list(pool.map(lambda model: run(model, 1), short))
+    results += [run(model, CORES) for model in models if model.kind not in SHORT]
+    return sorted(results, key=lambda result: models.index(result.model))
 
 
 def table(results: Sequence[Result]) -> str:
@@ -312,15 +357,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="NAME", help="one run by its name")
     options = parser.parse_args(arguments)
     catalogue = read_catalogue()
-    missing = gaps(catalogue)
-    for line in missing:
-        say(f"models.toml: {line}")
+    missing = [f"models.toml: {line}" for line in gaps(catalogue)]
     models = select(catalogue, options.what, options.only)
     if not models:
         say("no models selected")
         return 1
     results = run_all(models)
     print(table(results))
+    if options.what != "bugs":
+        reached = {result.model.name: result.outcome.reached for result in results if result.outcome.reached}
+        print("\n" + promised.reached_table(reached))
+        missing += [] if options.only else promised.unreached(reached)
+    for line in missing:
+        say(line)
     return 1 if missing or any(result.complaint for result in results) else 0
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from hubauth.trace.events import Opening, OperatorCommand, Origin
-from hubauth.trace.jsonl import CheckpointLine, Line
-from hubauth.trace.policies import PolicyForm
+from hubauth.forms.events import Opening, OperatorCommand, Origin
+from hubauth.forms.lines import CheckpointLine, Line
+from hubauth.forms.policies import PolicyForm
 
 _FILES: dict[str, tuple[type, str]] = {
     "trace": (Line, "One row of a trace: one event of one hub"),

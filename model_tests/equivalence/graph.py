@@ -60,7 +60,7 @@ def read_dump(machine: Machine[World], lines: Iterable[str], *, cut: bool = Fals
         if cut:
             steps.setdefault(state, set()).update(found)
         elif steps.setdefault(state, found) != found:
-            raise ValueError("what happens next depends on history")
+            raise ValueError("TLC's graph cannot be used: what happens next depends on history")
     return Graph(frozenset(initial), steps)
 
 

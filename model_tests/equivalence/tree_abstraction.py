@@ -30,6 +30,8 @@ from model_tests.equivalence.values import Value, function, record
 
 CODES = {Reason.OK: "ok", Reason.NOT_ADMITTED: "no", Reason.PROTECTED: "no", Reason.UNREACHABLE: "away"}
 KINDS = {Purpose.REGISTER: "reg", Purpose.AUTHENTICATE: "auth", Purpose.CONFIRM: "confirm"}
+RELAYED = {Action.ASSIST_REGISTER: "relayReg", Action.ASSIST_AUTHENTICATE: "relayAuth"}
+GIVEN_UP = {Action.ASSIST_REGISTER: "reg", Action.ASSIST_AUTHENTICATE: "auth"}
 CLOSED = record(dev="closed", node=0)
 IDLE = record(dev="", node=0)
 NO_ROUTE = record(dev="", via=0, on=False)
@@ -94,9 +96,9 @@ def number_of(issued: str) -> int:
 def strip(shape: Shape, network: Network) -> Network:
     """Take out of the queues between hubs what changes nothing wherever it arrives."""
     for number, connection in network.connections.items():
-        if connection.child not in network.states or not (connection.up or connection.down):
+        if connection.child in shape.sockets or not (connection.up or connection.down):
             continue
-        above, below = network.states[connection.parent], network.states[connection.child]
+        above, below = network.states.get(connection.parent), network.states.get(connection.child)
         up = tuple(item for item in connection.up if _matters(shape, above, item))
         down = tuple(item for item in connection.down if _matters(shape, below, item))
         if (len(up), len(down)) != (len(connection.up), len(connection.down)):
@@ -105,14 +107,14 @@ def strip(shape: Shape, network: Network) -> Network:
     return network
 
 
-def _matters(shape: Shape, receiver: State, item: Item) -> bool:
+def _matters(shape: Shape, receiver: State | None, item: Item) -> bool:
     if isinstance(item, Mark):
         return True
     body = item.body
     if isinstance(body, Answer):
         if body.action in (Action.REVOKE, Action.ASSIST_OFFLINE):
             return False
-        return body.action is not Action.HUB_DISMISS or item.msg_id in receiver.pending
+        return body.action is not Action.HUB_DISMISS or (receiver is not None and item.msg_id in receiver.pending)
     if isinstance(body, HubOnline | HubDismiss | AssistOffline) and not shape.track_hubs:
         return body.node_id not in shape.node_of.values()
     return True
@@ -133,7 +135,7 @@ def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
             fences.add((_port(ports, pending.asked), pending.number))
         elif pending.purpose is Purpose.DISMISS:
             dismissed.add((_port(ports, pending.asked), pending.node_id))
-        elif pending.purpose is not Purpose.SELF_AUTHENTICATE:
+        elif pending.purpose not in (Purpose.SELF_AUTHENTICATE, Purpose.SENT):
             queries.append(_query(ports, pending))
     return record(
         journal=_journal(state.journal),
@@ -163,8 +165,7 @@ def _journal(journal: str) -> Value:
     return (name, int(number or "1"))
 
 
-def _ext(ext: Ext | None) -> Value:
-    assert ext is not None
+def _ext(ext: Ext) -> Value:
     return record(journal=_journal(ext.journal), peer=_journal(ext.peer), handled=ext.handled)
 
 
@@ -196,9 +197,9 @@ def _route(state: State, node_id: int) -> Value:
 
 
 def _query(ports: Ports, pending: Pending) -> Value:
-    relayed = "relayReg" if pending.action is Action.ASSIST_REGISTER else "relayAuth"
+    kinds = {Purpose.RELAY: RELAYED, Purpose.UNHEARD: GIVEN_UP}.get(pending.purpose)
     return record(
-        kind=relayed if pending.purpose is Purpose.RELAY else KINDS[pending.purpose],
+        kind=KINDS[pending.purpose] if kinds is None else kinds[pending.action],
         op=pending.trace_id,
         asked=_port(ports, pending.asked),
         asker="" if pending.asker is None else _port(ports, pending.asker),
@@ -206,16 +207,19 @@ def _query(ports: Ports, pending: Pending) -> Value:
         cred=number_of(pending.credential),
         climbs=pending.climbs,
         missed=pending.missed,
+        ended=pending.purpose is Purpose.UNHEARD and pending.number == 1,
     )
 
 
 def _neighbour(state: State, key: int) -> Value:
     known = state.neighbours.get(key, Neighbour())
     here = state.parent_present if key == PARENT_NEIGHBOUR else key in state.index.link_of_node
+    link = PARENT if key == PARENT_NEIGHBOUR else state.index.link_of_node.get(key)
+    told = [one for one in state.pending.values() if one.purpose is Purpose.SENT and one.asked == link]
     rows = sorted((owed.turn, message) for (to, message), owed in state.owed.items() if to == key)
     return record(
         journal=_journal(known.journal),
-        said=frozenset(),
+        said=frozenset(_revoke(Revoke(one.device_id, one.node_id, one.credential)) for one in told),
         sent=known.sent,
         handled=known.handled,
         owed=frozenset(record(m=_revoke(message), num=turn) for turn, message in rows if turn < FIRST_PLACE),
@@ -237,18 +241,18 @@ def queue_value(network: Network, connection: Connection, way: str) -> Value:
     queue = connection.up if way == "up" else connection.down
     if not queue:
         return ()
-    above, below = network.states[connection.parent], network.states[connection.child]
+    above, below = network.states.get(connection.parent), network.states.get(connection.child)
     sender, receiver = (below, above) if way == "up" else (above, below)
     return tuple(_frame(item, sender, receiver) for item in queue)
 
 
-def _frame(item: Item, sender: State, receiver: State) -> Value:
+def _frame(item: Item, sender: State | None, receiver: State | None) -> Value:
     assert isinstance(item, Frame)
     match item.body:
         case Authenticate(ext=ext):
-            return record(t="join", ext=_ext(ext))
+            return record(t="join") if ext is None else record(t="join", ext=_ext(ext))
         case Answer(action=Action.AUTHENTICATE, reason=Reason.OK, ext=ext):
-            return record(t="joined", ext=_ext(ext))
+            return record(t="joined") if ext is None else record(t="joined", ext=_ext(ext))
         case AssistRegister(device):
             return record(t="reg", op=item.trace_id, dev=device)
         case HubOnline(device, node_id):
@@ -256,13 +260,13 @@ def _frame(item: Item, sender: State, receiver: State) -> Value:
         case AssistAuthenticate(device, presented):
             return record(t="auth", op=item.trace_id, dev=device, cred=number_of(presented))
         case HubFence():
-            return record(t="hub_fence", num=sender.pending[item.msg_id].number)
+            return record(t="hub_fence", num=_pending(sender, item).number)
         case Answer(action=Action.HUB_FENCE):
-            return record(t="fenceAns", num=receiver.pending[item.msg_id].number)
+            return record(t="fenceAns", num=_pending(receiver, item).number)
         case HubDismiss(device, node_id):
             return record(t="hub_dismiss", dev=device, node=node_id)
         case Answer(action=Action.HUB_DISMISS):
-            return record(t="dismissAns", node=receiver.pending[item.msg_id].node_id)
+            return record(t="dismissAns", node=_pending(receiver, item).node_id)
         case AssistOffline(device, node_id):
             return record(t="off", dev=device, node=node_id)
         case Answer() as answer:
@@ -276,6 +280,11 @@ def _frame(item: Item, sender: State, receiver: State) -> Value:
                 cred=number_of(message.credential),
             )
     raise AssertionError(f"the model has no such frame: {item}")
+
+
+def _pending(hub: State | None, frame: Frame) -> Pending:
+    assert hub is not None, "the extension on a plain link"
+    return hub.pending[frame.msg_id]
 
 
 def answer_value(answer: Answer, op: int) -> Value:

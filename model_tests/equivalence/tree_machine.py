@@ -12,11 +12,13 @@ from hubauth.core.model import Purpose
 from hubauth.core.model import State as HubState
 from hubauth.core.policy import Dialect, Policy, Provisioned, Reregister
 from hubauth.core.recovery import after_restart
+from hubauth.lab.plain import PlainHub
 from hubauth.network import tree
 from hubauth.network.history import History
 from hubauth.network.tree import Network, Way
 from model_tests.equivalence.constants import as_names, as_number, as_record, as_records, as_triples
 from model_tests.equivalence.machine import Event, State, Table
+from model_tests.equivalence.plain_stranger import PlainStranger, plain_value, session_on
 from model_tests.equivalence.tree_abstraction import (
     another_journal,
     answer_value,
@@ -29,30 +31,27 @@ from model_tests.equivalence.tree_abstraction import (
 from model_tests.equivalence.values import Value, function, record
 
 CONSTANTS = (
-    *("Root", "ParentOf", "NodeOf", "Authority", "Owner", "Devices", "Sockets", "Uses", "Online", "FirstNode"),
-    *(
-        "Nodes",
-        "AfterRevoke",
-        "TrackHubs",
-        "Registers",
-        "Authentications",
-        "Offlines",
-        "SocketDrops",
-        "HubDrops",
-        "Restarts",
-        "Revokes",
-    ),
-    *("Timeouts", "Losses", "Backups", "Restores", "DropAt", "NoticeLate", "RestartAt", "RevokeAt", "TimeoutAt"),
-    *("LossAt", "RestoreAt", "Batch", "RevokeKinds", "Probing"),
+    *("Root", "ParentOf", "NodeOf", "Authority", "Owner", "Devices", "Sockets", "Uses", "Online", "FirstNode", "Nodes"),
+    *("PlainHubs", "PlainHabits"),
+    *("AfterRevoke", "TrackHubs", "Registers", "Authentications", "Offlines", "SocketDrops", "HubDrops", "Restarts"),
+    *("Revokes", "Timeouts", "Losses", "Backups", "Restores", "DropAt", "NoticeLate", "LateEnd", "RestartAt"),
+    *("RevokeAt", "TimeoutAt", "LossAt", "RestoreAt", "Batch", "RevokeKinds", "Probing"),
 )
 """What the machine has to know of a configuration."""
 
 ACTIONS = (
     *("DeviceRegisters", "DeviceAuthenticates", "DeviceLeaves", "DeviceProbes", "SocketBreaks", "HubLinkDrops"),
-    *("HubLinkDropsSilently", "ParentNoticesLate", "HubReconnects", "HubRestarts", "HubBeginsAnew", "HubIsBackedUp"),
-    *("HubIsRestored", "OperatorRevokes", "RequestTimesOut", "FrameGoesUp", "FrameGoesDown"),
+    *("HubLinkDropsSilently", "ParentNoticesLate", "HubLinkDropsUnseen", "ChildNoticesLate", "HubReconnects"),
+    *("HubRestarts", "HubBeginsAnew", "HubIsBackedUp", "HubIsRestored", "OperatorRevokes", "RequestTimesOut"),
+    *("FrameGoesUp", "FrameGoesDown"),
 )
 """Everything that can happen in HubAuth.tla."""
+
+PLAIN_ACTIONS = (
+    *("DeviceRegisters", "DeviceAuthenticates", "HubLinkDrops", "HubReconnects", "OperatorRevokes"),
+    *("RequestTimesOut", "FrameGoesUp", "FrameGoesDown"),
+)
+"""What happens next to hubs that know only the documents."""
 
 _BUDGETS = {
     "reg": "Registers",
@@ -101,6 +100,7 @@ class TreeMachine:
         self._shape = read_shape(constants)
         self._uses = sorted(as_triples(constants["Uses"]))
         self._sites = {name: set(as_names(constants[name])) for name in _SITES}
+        self._plain, self._habits = as_names(constants["PlainHubs"]), as_names(constants["PlainHabits"])
         self._budget = Map({short: as_number(constants[name]) for short, name in _BUDGETS.items()})
         self._hubs, self._children = sorted(self._shape.node_of), sorted(self._shape.parent_of)
         self.parts = (
@@ -132,6 +132,8 @@ class TreeMachine:
         shape, authority = self._shape, str(self._constants["Authority"])
         hubs: dict[str, tuple[str | None, Policy]] = {}
         for name, node_id in shape.node_of.items():
+            if name in self._plain:
+                continue
             children = [child for child, parent in shape.parent_of.items() if parent == name]
             hubs[name] = (
                 shape.parent_of.get(name),
@@ -151,7 +153,31 @@ class TreeMachine:
                     ),
                 ),
             )
-        return evolve(tree.build(hubs), monitor=None)
+        strangers = Map({name: self._stranger(name) for name in self._plain})
+        parents = Map(shape.parent_of)
+        return evolve(tree.build(hubs), parents=parents, strangers=strangers, monitor=None)
+
+    def _stranger(self, name: str) -> PlainStranger:
+        """A hub that knows only the documents."""
+        shape = self._shape
+        children = {child: shape.node_of[child] for child, parent in shape.parent_of.items() if parent == name}
+        machine = PlainHub(
+            fresh=str,
+            dialect="login",
+            device_id=name,
+            node_id=shape.node_of[name],
+            has_parent=name != shape.root,
+            joins=name != shape.root,
+            credential=_secret(name),
+            msg_id="echo" if "ids" in self._habits else "zero",
+            echoes="echo" in self._habits,
+            terse="terse" in self._habits,
+            hub_devices=tuple(children),
+            first_node_id=shape.first_node,
+            nodes=children,
+            whitelist={child: (node_id, _secret(child)) for child, node_id in children.items()},
+        )
+        return PlainStranger(machine)
 
     def _drain(self, world: World) -> World:
         while waiting := tree.waiting(world.network):
@@ -167,18 +193,23 @@ class TreeMachine:
             if left["reg"]:
                 yield "DeviceRegisters", socket, hub, device, op
             if left["auth"]:
-                for number in sorted(world.got.get(device, frozenset())):
+                for number in self._presentable(world, hub, device):
                     yield "DeviceAuthenticates", socket, hub, device, number, op
         yield from self._devices_go(world)
         yield from self._links_change(world)
         yield from self._hubs_act(world)
+
+    def _presentable(self, world: World, hub: str, device: str) -> list[int]:
+        """The credentials that a device may present; 0 is none."""
+        nothing = [0] if hub in self._plain and "empty" in self._habits else []
+        return [*nothing, *sorted(world.got.get(device, frozenset()))]
 
     def _next_op(self, world: World) -> int:
         return 1 + sum(self._budget[what] - world.left[what] for what in ("reg", "auth"))
 
     def _arrivals(self, world: World) -> Iterator[Event]:
         for connection in world.network.connections.values():
-            if connection.child in world.network.states and connection.child_open:
+            if connection.child in self._children and connection.child_open and connection.parent_open:
                 if connection.up:
                     yield "FrameGoesUp", connection.child
                 if connection.down:
@@ -194,7 +225,7 @@ class TreeMachine:
         for number, connection in world.network.connections.items():
             if connection.child not in self._shape.sockets:
                 continue
-            session = world.network.states[connection.parent].links[number]
+            session = _session(world, connection.parent, number)
             if session is not None and world.left["off"]:
                 yield "DeviceLeaves", connection.child, connection.parent
             if world.left["gone"]:
@@ -208,19 +239,23 @@ class TreeMachine:
             for number, connection in world.network.connections.items()
             if connection.child_open
         }
+        late = self._constants["LateEnd"] if self._constants["NoticeLate"] else ""
         for child in self._children:
             if child not in open_ends:
                 for port, owner in self._shape.owner.items():
                     if owner == child and port not in world.ports.values():
                         yield "HubReconnects", child, port
+            elif not world.network.connections[open_ends[child]].parent_open:
+                yield "ChildNoticesLate", child
             elif child in self._sites["DropAt"] and world.left["cut"]:
                 yield "HubLinkDrops", child
-                if self._constants["NoticeLate"]:
+                if late == "parent":
                     yield "HubLinkDropsSilently", child
-        if self._constants["NoticeLate"]:
-            for number, connection in world.network.connections.items():
-                if not connection.child_open:
-                    yield "ParentNoticesLate", world.ports[number]
+                elif late and world.network.states[child].parent_present:
+                    yield "HubLinkDropsUnseen", child
+        for number, connection in world.network.connections.items():
+            if not connection.child_open:
+                yield "ParentNoticesLate", world.ports[number]
 
     def _hubs_act(self, world: World) -> Iterator[Event]:
         for hub in self._hubs:
@@ -256,7 +291,7 @@ class TreeMachine:
             case ("DeviceRegisters", str(socket), str(hub), str(device), int(op)):
                 return self._request(_spend(world, "reg"), socket, hub, Register(device), op)
             case ("DeviceAuthenticates", str(socket), str(hub), str(device), int(number), int(op)):
-                request = Authenticate(device, tree.credential(number))
+                request = Authenticate(device, tree.credential(number) if number else "")
                 return self._request(_spend(world, "auth"), socket, hub, request, op)
             case ("DeviceLeaves", str(socket), str(hub)):
                 return self._leave(_spend(world, "off"), socket, hub)
@@ -268,6 +303,10 @@ class TreeMachine:
                 return self._break(_spend(world, "cut"), _connected(world, child), (Way.UP, Way.DOWN))
             case ("HubLinkDropsSilently", str(child)):
                 return self._break(_spend(world, "cut"), _connected(world, child), (Way.DOWN,))
+            case ("HubLinkDropsUnseen", str(child)):
+                return self._break(_spend(world, "cut"), _connected(world, child), (Way.UP,))
+            case ("ChildNoticesLate", str(child)):
+                return self._settle(world, tree.deliver(world.network, _connected(world, child), Way.DOWN))
             case ("ParentNoticesLate", str(port)):
                 number = next(number for number, known in world.ports.items() if known == port)
                 return self._settle(world, tree.deliver(world.network, number, Way.UP))
@@ -310,9 +349,9 @@ class TreeMachine:
         return self._settle(world, tree.deliver(tree.say(world.network, number, frame), number, Way.UP))
 
     def _leave(self, world: World, socket: str, hub: str) -> World:
-        session = world.network.states[hub].links[_connected(world, socket)]
+        session = _session(world, hub, _connected(world, socket))
         assert session is not None
-        return self._say(world, socket, Frame(Offline(session.device_id, session.node_id), source=session.node_id))
+        return self._say(world, socket, Frame(Offline(*session), source=session[1]))
 
     def _break(self, world: World, number: int, noticed: tuple[Way, ...]) -> World:
         network = tree.drop(world.network, number)
@@ -341,7 +380,7 @@ class TreeMachine:
     def _settle(self, world: World, network: Network) -> World:
         """Devices read at once, what changes nothing is stripped, and the history goes on."""
         for number, connection in network.connections.items():
-            if connection.child not in network.states:
+            if connection.child in self._shape.sockets:
                 while number in network.connections and network.connections[number].down:
                     network = tree.deliver(network, number, Way.DOWN)
         got, asked, received = world.got, world.asked, []
@@ -352,7 +391,7 @@ class TreeMachine:
                 if answer.action is Action.OFFLINE and answer.reason is Reason.OK:
                     continue  # the model does not say that leaving is answered
                 received.append((socket, frame))
-                asked = asked.set(socket, asked[socket] - {frame.msg_id})
+                asked = asked.set(socket, asked[socket] - {frame.trace_id})
                 if answer.action is Action.REGISTER and answer.reason is Reason.OK:
                     known = got.get(answer.device_id, frozenset())
                     got = got.set(answer.device_id, known | {number_of(answer.credential)})
@@ -381,7 +420,7 @@ class TreeMachine:
         for socket, frame in world.received:
             assert isinstance(frame.body, Answer)
             probed = frame.body.action is Action.OFFLINE
-            message = record(t="refused") if probed else answer_value(frame.body, frame.msg_id)
+            message = record(t="refused") if probed else answer_value(frame.body, frame.trace_id)
             found.append(record(to=socket, m=message))
         return found
 
@@ -394,15 +433,17 @@ class TreeMachine:
         shape, network, intern = self._shape, world.network, self.table.intern
         parts: list[Value] = []
         for name in self._hubs:
-            hub = network.states[name]
-            if before.state and hub is before.network.states[name]:
+            hub = network.states.get(name)
+            if before.state and _same(before.network, network, name):
                 parts.append(before.state[len(parts)])
-            else:
+            elif hub is not None:
                 parts.append(intern(hub_value(shape, hub, name, world.ports)))
+            else:
+                parts.append(intern(plain_value(shape, _plain(network, name), name, world.ports)))
         live = {
             connection.child: (number, connection)
             for number, connection in network.connections.items()
-            if connection.child_open
+            if connection.child_open and connection.parent_open
         }
         for way in ("up", "down"):
             for child in self._children:
@@ -418,6 +459,27 @@ class TreeMachine:
         for name in sorted(self._sites["RestoreAt"]):
             parts.append(intern(hub_value(shape, world.backups.get(name, network.states[name]), name, world.ports)))
         return tuple(parts)
+
+
+def _plain(network: Network, name: str) -> PlainStranger:
+    stranger = network.strangers[name]
+    assert isinstance(stranger, PlainStranger)
+    return stranger
+
+
+def _same(before: Network, after: Network, name: str) -> bool:
+    """Whether a hub has not taken a step."""
+    if name in after.states:
+        return after.states[name] is before.states[name]
+    return after.strangers[name] is before.strangers[name]
+
+
+def _session(world: World, hub: str, number: int) -> tuple[str, int] | None:
+    """The device, and its node, that a hub takes for being on a connection."""
+    if hub not in world.network.states:
+        return session_on(_plain(world.network, hub).hub, number)
+    session = world.network.states[hub].links[number]
+    return None if session is None else (session.device_id, session.node_id)
 
 
 def _sets(known: Map[str, frozenset[int]], names: tuple[str, ...]) -> Value:
@@ -447,6 +509,10 @@ def _owner(network: Network, issued: str) -> str:
     for state in network.states.values():
         for device_id, entry in state.whitelist.items():
             if entry.credential == issued:
+                return device_id
+    for name in network.strangers:
+        for device_id, (_, credential) in _plain(network, name).hub.whitelist.items():
+            if credential == issued:
                 return device_id
     for connection in network.connections.values():
         for item in (*connection.up, *connection.down):

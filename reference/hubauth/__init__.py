@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hubauth.core.policy import Policy
     from hubauth.core.step import step
     from hubauth.core.transition import Step
-    from hubauth.trace import replay
+    from hubauth.judge import replay
     from hubauth.wire import dialects as codecs
     from hubauth.wire import framing
 
@@ -46,7 +46,7 @@ _HOMES = {
     "invariants": "hubauth.core.invariants",
     "messages": "hubauth.core.messages",
     "outputs": "hubauth.core.outputs",
-    "replay": "hubauth.trace.replay",
+    "replay": "hubauth.judge.replay",
     "step": "hubauth.core.step:step",
 }
 """Name -> module, or module:attribute."""

@@ -32,6 +32,25 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     text: Text
     dialects: Annotated[tuple[DialectName, ...], Meta(min_length=1)]
     source: Annotated[tuple[str, ...], Meta(min_length=1)]
+    decision: str = ""
+    """The heading in ``spec/decisions.md``, if not all of the rule is in the documents."""
+
+    @property
+    def is_documented(self) -> bool:
+        """Whether the documents alone say all of it."""
+        return not self.decision
+
+    @property
+    def basis(self) -> str:
+        """Where the rule comes from, in words."""
+        lines = " ".join(source for source in self.source if source != DECISION)
+        decided = f"decision: {self.decision}" if self.decision else ""
+        return "; ".join(part for part in (f"documents {lines}" if lines else "", decided) if part)
+
+
+Basis: TypeAlias = Literal["all", "documents"]
+"""By which rules a hub is judged: by all, or by those that the documents alone state."""
+BASES: tuple[Basis, ...] = ("all", "documents")
 
 
 class Rules(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +64,18 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
 def load_rules(path: Path = SPEC / "rules.toml") -> Rules:
     """Read a catalogue of rules."""
     return convert(tomllib.loads(path.read_text(encoding="utf-8")), Rules)
+
+
+def counts_under(basis: Basis, rule: str) -> bool:
+    """Whether a difference under a rule spoils a verdict; what is no rule of the catalogue always does."""
+    known = rules().get(rule)
+    return basis == "all" or known is None or known.is_documented
+
+
+def basis_of(rule: str) -> str:
+    """Where a rule comes from, in words; empty for what is no rule of the catalogue."""
+    known = rules().get(rule)
+    return known.basis if known is not None else ""
 
 
 @cache

@@ -19,13 +19,13 @@ from pathlib import Path
 from attrs import frozen
 from pyspark.sql import SparkSession
 
+from hubauth.judge.verdicts import Outcome
 from hubauth.spark.results import Summary
 from hubauth.spark.run import run_job
 from hubauth.spark.session import open_session
 from hubauth.trace.generate import Blueprint, generate
 from hubauth.trace.judge import judge
 from hubauth.trace.storage import TraceWriter
-from hubauth.trace.verdicts import Outcome
 from tests.bench.report import BENCH, save, show
 
 EVENTS = (1_000_000, 10_000_000)

@@ -72,6 +72,9 @@ BAD_SENSE: dict[str, list[tuple[str, int]]] = {
     "hubauth validate": [("missing --conf nothing", 2)],
     "hubauth oracle": [("--listen nowhere", 2)],
     "hubauth vectors list": [("--rule REG-0", 2), ("--case nothing-is-called-so", 2), ("--from missing", 2)],
+    "hubauth fuzz": [("--adapter ''", 2), ("--adapter x --sequences 0", 2), ("--adapter ./missing", 3)],
+    "hubauth profile check": [("nowhere garbage", 2), ("127.0.0.1:1 missing", 4), ("127.0.0.1:1 garbage", 4)],
+    "hubauth profile learn": [("nowhere", 2), ("garbage", 4), ("127.0.0.1:1", 3), ("127.0.0.1:1 --timeout never", 2)],
     "hubauth vectors run": [("--rule REG-0", 2), ("--from garbage", 2)],
     "hubauth vectors export": [("garbage", 2), ("missing/vectors.zip", 2)],
     "hubauth conform": [

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from hubauth.cli import main
+from hubauth.forms.events import Event, Kind, TraceError
+from hubauth.forms.lines import encode_event
 from hubauth.trace import jsonl
-from hubauth.trace.events import Event, Kind, TraceError
 
 DEEP_TOML = "x = " + "[" * 5000
 LONG_NUMBER = "x = " + "9" * 5000
@@ -50,7 +51,7 @@ def test_a_message_and_no_traceback(
     (tmp_path / name).write_text(content)
     (tmp_path / name).chmod(0o600)
     (tmp_path / "trace" / "events").mkdir(parents=True)
-    (tmp_path / "trace" / "events" / "a.jsonl").write_bytes(jsonl.encode_event(Event("t", "h", 0, Kind.START)))
+    (tmp_path / "trace" / "events" / "a.jsonl").write_bytes(encode_event(Event("t", "h", 0, Kind.START)))
     assert main(arguments) == code
     said = capsys.readouterr().err
     assert "Traceback" not in said and len(said) < 2000
@@ -67,14 +68,14 @@ def test_a_message_and_no_traceback(
     ],
 )
 def test_a_file_without_an_end(arguments: list[str], tmp_path: Path) -> None:
-    (tmp_path / "events").write_bytes(jsonl.encode_event(Event("t", "h", 0, Kind.START)))
+    (tmp_path / "events").write_bytes(encode_event(Event("t", "h", 0, Kind.START)))
     done = in_little_memory(["-m", "hubauth.cli", *arguments], tmp_path)
     assert done.returncode in (2, 4) and "bytes" in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_line_without_an_end(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    path.write_bytes(jsonl.encode_event(Event("t", "h", 0, Kind.START)))
+    path.write_bytes(encode_event(Event("t", "h", 0, Kind.START)))
     os.truncate(path, 1 << 35)
     done = in_little_memory(["-m", "hubauth.cli", "trace", "replay", str(path)], tmp_path)
     assert done.returncode == 4 and "events:2: a line of more than" in done.stdout, done.stderr
@@ -83,10 +84,10 @@ def test_a_line_without_an_end(tmp_path: Path) -> None:
 def test_lines_up_to_the_bound_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.jsonl"
     row = Event("t", "h", 0, Kind.START)
-    path.write_bytes(jsonl.encode_event(row) * 2)
-    monkeypatch.setattr(jsonl, "LONGEST_LINE", len(jsonl.encode_event(row)))
+    path.write_bytes(encode_event(row) * 2)
+    monkeypatch.setattr(jsonl, "LONGEST_LINE", len(encode_event(row)))
     assert list(jsonl.read_events(path)) == [row, row]
-    monkeypatch.setattr(jsonl, "LONGEST_LINE", len(jsonl.encode_event(row)) - 1)
+    monkeypatch.setattr(jsonl, "LONGEST_LINE", len(encode_event(row)) - 1)
     with pytest.raises(TraceError, match=r"rows\.jsonl:1: a line of more than"):
         list(jsonl.read_events(path))
 
@@ -94,7 +95,7 @@ def test_lines_up_to_the_bound_are_read(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_deep_last_line_that_was_never_finished(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = Event("t", "h", 0, Kind.START)
-    path.write_bytes(jsonl.encode_event(row) + b"[" * 2000)
+    path.write_bytes(encode_event(row) + b"[" * 2000)
     assert list(jsonl.read_events(path)) == [row]
 
 

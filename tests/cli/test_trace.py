@@ -41,7 +41,43 @@ def test_replay(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = json.loads(out)
     wrong = [verdict for verdict in said["verdicts"] if verdict["outcome"] == "violates"]
     assert code == 1 and said["outcome"] == "violates" and [verdict["rule"] for verdict in wrong] == ["FRAME-12"]
-    assert all(json.loads(line)["hub"] == wrong[0]["hub"] for line in wrong[0]["leads"])
+    [finding] = wrong[0]["findings"]
+    assert (finding["what"], finding["times"], finding["consequences"]) == ("MsgID", 1, 0)
+    assert all(json.loads(line)["hub"] == wrong[0]["hub"] for line in finding["leads"])
+
+
+def test_cannot_tell_has_an_exit_code_of_its_own(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert say(capsys, "trace", "convert", traces / "good", traces / "lines", "--to", "jsonl")[0] == 0
+    files = (traces / "lines" / "events").glob("*.jsonl")
+    rows = [row for file in files for row in file.read_text().splitlines() if json.loads(row)["hub"] == "hub-0"]
+    cut = traces / "cut.jsonl"
+    cut.write_text("\n".join(rows[:40] + rows[41:]) + "\n")
+    code, out, _ = say(capsys, "trace", "replay", cut)
+    assert code == 5 and "cannot tell TRACE-1" in out and "nothing after row" in out
+    assert say(capsys, "trace", "explain", cut)[0] == 5
+    code, out, _ = say(capsys, "trace", "shrink", traces / "good", "--out", traces / "small.jsonl")
+    assert code == 1
+
+
+def test_by_the_documents_alone(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    decided = traces / "decided"
+    planted = ["--events", "1500", "--devices", "20", "--fault", "no_fence", "--out", str(decided)]
+    assert main(["trace", "generate", *planted]) == 0
+    capsys.readouterr()
+    code, out, _ = say(capsys, "trace", "replay", decided)
+    assert code == 1 and "VIOLATES EXT-11" in out and "basis    decision: " in out
+    code, out, _ = say(capsys, "trace", "replay", decided, "--basis", "documents", "--json")
+    verdicts = json.loads(out)["verdicts"]
+    apart = [finding for verdict in verdicts for finding in verdict["apart"]]
+    assert code == 0 and [finding["rule"] for finding in apart] == ["EXT-11"] and "decision" in apart[0]["basis"]
+    code, out, _ = say(capsys, "trace", "replay", traces / "bad", "--basis", "documents")
+    assert code == (0 if "against a decision only" in out else 1)
+
+
+def test_effort_is_a_number(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, said = say(capsys, "trace", "replay", traces / "good", "--effort", "none")
+    assert code == 2 and "not a number of at least 1" in said
+    assert say(capsys, "trace", "replay", traces / "good", "--effort", "1")[0] == 0
 
 
 def test_nothing_to_judge_is_not_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +116,7 @@ def test_explain_and_shrink(traces: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["shrink", "good", "--out", "x"], 1, "does not violate anything"),
+        (["shrink", "good", "--out", "x"], 1, "no row that does not conform"),
         (["shrink", "good", "--hub", "nobody", "--out", "x"], 4, "no hub nobody"),
         (["explain", "good", "--hub", "nobody"], 4, "there are hub-0"),
         (["explain", "good", "--rows", "3:1", "--hub", "hub-0"], 2, "not FIRST:LAST"),

@@ -30,7 +30,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from hubauth.core.model import Purpose, Session, State
+from hubauth.core.model import TIMELESS, Purpose, Session, State
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.core.step import step
@@ -261,8 +261,7 @@ class Hub:
 
 def timers_of(state: State) -> set[int]:
     """The timers that must be running."""
-    without = (Purpose.DISMISS, Purpose.FENCE)
-    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in without}
+    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in TIMELESS}
     return running | ({state.announce_timer} if state.announcing is not None else set())
 
 

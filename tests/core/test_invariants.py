@@ -6,7 +6,7 @@ from attrs import evolve
 from immutables import Map
 
 from hubauth.core.inputs import PARENT, Input, LinkDown, OperatorInvalidate, PolicyChanged, Received
-from hubauth.core.invariants import STATE_INVARIANTS, STEP_INVARIANTS, check_state, check_step
+from hubauth.core.invariants import STATE_INVARIANTS, STEP_INVARIANTS, check_state, check_step, unique_node_ids
 from hubauth.core.messages import (
     Action,
     Answer,
@@ -80,6 +80,15 @@ def test_a_node_given_out_twice() -> None:
     assert "UniqueNodeIds" in broken(hub, registry=hub.state.registry.set("e", Registration(2)))
     assert broken(hub, registry=hub.state.registry.set("e", Registration(1))) == ["UniqueNodeIds"]
     assert broken(hub, registry=hub.state.registry.set("e", Registration(3))) == []
+
+
+def test_a_node_given_out_that_the_configuration_means_somebody_by() -> None:
+    state = evolve(State(), registry=Map({"d": Registration(5)}))
+    assert not unique_node_ids(Policy(provisioned=(Provisioned("d", 5),)), state)
+    assert unique_node_ids(Policy(provisioned=(Provisioned("cam", 5),)), state) == [
+        "node 5 is both d and cam, as configured"
+    ]
+    assert unique_node_ids(Policy(authority=5, has_parent=True), state) == ["node 5 is a hub's own"]
 
 
 def test_tables_that_disagree_about_a_binding() -> None:

@@ -112,7 +112,7 @@ def test_what_a_lost_link_of_a_flat_hub_had_asked_is_forgotten() -> None:
     hub.up(1)
     hub.receive(1, Register("d"))
     done = hub.down(1)
-    assert sent(done) == [] and not hub.state.pending and "LINK-7" in done.rules
+    assert sent(done) == [] and not hub.state.index.waiting and "LINK-7" in done.rules
 
 
 def test_what_the_parent_had_asked_is_forgotten_when_it_goes() -> None:

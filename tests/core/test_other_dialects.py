@@ -13,6 +13,7 @@ from hubauth.core.messages import (
     Reason,
     Register,
 )
+from hubauth.core.model import Purpose
 from hubauth.core.outputs import Close, NoteKind
 from hubauth.core.policy import Dialect, Policy, Reregister, Trust
 from tests.core.harness import (
@@ -197,7 +198,9 @@ def test_a_login_from_the_own_binding_lets_routes_follow_too() -> None:
             done = hub.answered(PARENT, Answer(None, Reason.NOT_ADMITTED))
         else:
             done = hub.fires(asked) if ending == "timer" else hub.down(PARENT)
-        assert not sent(done) and not hub.state.pending and hub.session(2).node_id == 30
+        left = [pending.purpose for pending in hub.state.pending.values()]
+        assert left == ([Purpose.UNHEARD] if ending == "timer" else [])
+        assert not sent(done) and hub.session(2).node_id == 30
 
 
 def test_routes_do_not_follow_while_very_much_waits_for_the_parent() -> None:

@@ -14,6 +14,7 @@ from hubauth.core.messages import (
     Reason,
     Register,
 )
+from hubauth.core.model import Purpose
 from hubauth.core.outputs import StartTimer
 from hubauth.core.policy import Assist, Dialect
 from hubauth.core.transition import Step
@@ -135,14 +136,14 @@ def test_nobody_is_believed_once_a_request_of_its_kind_has_run_out() -> None:
     done = hub.receive(1, Authenticate("d", key("guess")))
     [timer] = [output.timer for output in done.outputs if isinstance(output, StartTimer)]
     assert told(hub.fires(timer), 1) == [UNREACHABLE]
-    assert hub.state.plain[PARENT].timed_out == (AUTHENTICATE,)
+    assert hub.state.pending[timer].purpose is Purpose.UNHEARD
     hub.receive(2, Authenticate("d", key("d")))
     assert dropped("FRAME-16", PARENT, says(hub, Answer(AUTHENTICATE, NOT_ADMITTED)))
     hub.receive(1, Register("e"))
     assert told(says(hub, Answer(REGISTER, Reason.PROTECTED)), 1) == [Reason.PROTECTED]
     assert told(says(hub, success(AUTHENTICATE, "d")), 2) == [OK]
     hub.down(PARENT)
-    assert PARENT not in hub.state.plain
+    assert not hub.state.pending
 
 
 def test_permissions_are_about_a_node() -> None:
@@ -207,3 +208,14 @@ def test_permissions_that_come_with_a_registration_without_a_number_may_be_older
     (number,) = [msg_id for msg_id, pending in hub.state.pending.items() if pending.device_id == "e"]
     says(hub, success(REGISTER, "e", 31), number)
     assert hub.state.perms[31] == NODE, "the number says which registration it answers"
+
+
+def test_a_search_that_ends_after_a_registration_does_not_bring_an_older_credential_back() -> None:
+    for assist, action in ((Assist.AUTH, AUTHENTICATE), (Assist.QUERY, Action.ASSIST_QUERY_CREDENTIAL)):
+        hub = below_plain(assist=assist)
+        hub.receive(1, Authenticate("d", key("older")))
+        hub.receive(2, Register("d"))
+        says(hub, success(REGISTER, "d"))
+        done = says(hub, success(action, "d", credential=key("older")))
+        assert told(done, 1) == [NOT_ADMITTED] and "AUTH-2" in done.rules
+        assert hub.state.whitelist["d"].credential == key("d") and hub.session(2).node_id == 30

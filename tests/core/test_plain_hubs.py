@@ -2,11 +2,22 @@
 
 from typing import Any
 
-from hubauth.core.inputs import LinkUp
-from hubauth.core.messages import Action, AssistOffline, AssistRegister, GetPerms, Malformed, Revoke
+from hubauth.core.inputs import LinkUp, OperatorRevoke
+from hubauth.core.messages import (
+    Action,
+    Answer,
+    AssistOffline,
+    AssistRegister,
+    GetPerms,
+    ListRoles,
+    Malformed,
+    Offline,
+    PermsInvalidate,
+    Revoke,
+)
 from hubauth.core.model import Plain, Session
 from hubauth.core.outputs import Close
-from tests.core.harness import HUB_A, Hub, dropped, listing, notes, root, with_hubs
+from tests.core.harness import HUB_A, Hub, dropped, listing, notes, root, sent, with_hubs
 
 PLAIN = 12
 HERE, THERE = "10.0.0.5", "10.0.0.6"
@@ -32,6 +43,28 @@ def test_a_link_is_a_plain_hubs_when_its_first_assist_names_it() -> None:
     assert not hub.state.plain
 
 
+def test_a_hub_that_has_nobody_to_assist_is_heard_all_the_same() -> None:
+    hub = knowing()
+    hub.registered(2, "d")
+    for message in (Revoke("d"), GetPerms(PLAIN), Offline("x", 9)):
+        connected(hub, 1, PLAIN)
+        done = hub.receive(1, message, source=PLAIN)
+        assert "TRUST-9" in done.rules and hub.session(1).node_id == PLAIN
+        hub.down(1)
+    assert "d" not in hub.state.whitelist, "its revoke was obeyed"
+
+
+def test_what_was_kept_for_it_goes_out_before_its_first_word_is_heeded() -> None:
+    hub = knowing()
+    connected(hub, 1, PLAIN)
+    hub.receive(1, Revoke("x"), source=PLAIN)
+    hub.down(1)
+    hub.happens(OperatorRevoke(Revoke("d")))
+    connected(hub, 2, PLAIN)
+    done = hub.receive(2, GetPerms(PLAIN), source=PLAIN)
+    assert [type(send.frame.body) for send in sent(done, 2)] == [Revoke, Answer]
+
+
 def test_it_is_known_by_the_name_that_the_configuration_has_for_it() -> None:
     hub = knowing(**listing(warehouse=PLAIN))
     connected(hub, 1, PLAIN)
@@ -47,8 +80,11 @@ def test_nothing_else_makes_it_a_hub() -> None:
         (AssistRegister("d"), PLAIN, ()),
         (AssistRegister("d"), 13, (PLAIN, 13)),
         (Malformed(Action.ASSIST_REGISTER, "?"), PLAIN, (PLAIN,)),
-        (Revoke("d"), PLAIN, (PLAIN,)),
-        (GetPerms(1), PLAIN, (PLAIN,)),
+        (Revoke("d"), 0, (PLAIN,)),
+        (Revoke("d"), 13, (PLAIN,)),
+        (Revoke("d"), PLAIN, ()),
+        (ListRoles(), PLAIN, (PLAIN,)),
+        (PermsInvalidate(), PLAIN, (PLAIN,)),
     ):
         hub = knowing()
         connected(hub, 1, *hubs)

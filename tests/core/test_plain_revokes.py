@@ -41,9 +41,9 @@ def parent_returns(hub: Hub) -> Step:
     return hub.answered(PARENT, OWN)
 
 
-def between() -> Hub:
+def between(**changes: Any) -> Hub:
     """A hub with a plain parent, a plain child A on link 1 and an extended child B on link 2."""
-    hub = mid(joined=False)
+    hub = mid(joined=False, **changes)
     parent_returns(hub)
     returns(hub, 1)
     hub.provisioned(2, "hub-b")
@@ -222,6 +222,17 @@ def test_every_revoke_from_a_plain_link_is_acted_on_and_passed_on() -> None:
             assert "REV-2" in done.rules and "EXT-10" in done.rules  # towards hub B
     assert hub.state.neighbours[HUB_A].handled == hub.state.neighbours[0].handled == 0
     assert hub.state.neighbours[HUB_B].sent == 6
+
+
+def test_a_revoke_that_a_plain_hub_addresses_to_this_one_goes_on_from_here() -> None:
+    hub = between()
+    for link, source, other in ((1, HUB_A, PARENT), (PARENT, 1, 1)):
+        about = Revoke(f"d{link}")
+        done = hub.receive(link, about, source=source, target=hub.state.node_id)
+        assert revokes(done, other) == [about] and len(revokes(done, 2)) == 1 and not bodies(done, link)
+        assert {"REV-2", "REV-24"} <= set(done.rules) and "REV-4" not in done.rules
+        echo = hub.receive(other, about, target=hub.state.node_id, source=HUB_A if other == 1 else 1)
+        assert dropped("REV-24", other, echo)
 
 
 def test_an_echo_is_ignored_as_long_as_it_can_be_one() -> None:

@@ -65,6 +65,7 @@ def test_purposes_and_kinds_of_notes() -> None:
         "confirm",
         "fence",
         "sent",
+        "unheard",
         "pace",
     ]
     assert [kind.value for kind in NoteKind] == [

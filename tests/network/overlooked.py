@@ -6,8 +6,8 @@ from immutables import Map
 from hubauth.core import authenticate, presence, register, revoke
 from hubauth.core.inputs import Link, OperatorRevoke, PolicyChanged, Received
 from hubauth.core.messages import Answer, Authenticate, HubOnline, Reason, Register, Revoke
-from hubauth.core.model import Entry, Pending, Purpose
-from hubauth.core.policy import Reregister
+from hubauth.core.model import Entry, Pending, Purpose, Registration
+from hubauth.core.policy import Provisioned, Reregister
 from hubauth.core.transition import Transition
 from hubauth.network import tree
 from hubauth.network.tree import Way
@@ -102,6 +102,23 @@ def goes_on_behind_what_it_skipped(t: Transition, device_id: str, confirmed: boo
     return given
 
 
+def a_binding_is_configured(story: Watched) -> None:
+    """The configuration of the authority means the camera by node 10, before anybody has registered."""
+    root = story.network.policies["root"]
+    policy = evolve(root, provisioned=(*root.provisioned, Provisioned("camera", 10, "k" * 43)))
+    network = tree.feed(story.network, "root", PolicyChanged(policy))
+    story.become(evolve(network, policies=network.policies.set("root", policy), last=()))
+    story.settle()
+    story.register("sensor", "A")
+
+
+def gives_what_is_configured(t: Transition, device_id: str, confirmed: bool) -> int | Reason:
+    node_id = max(t.next_node_id, t.policy.first_node_id)
+    t.next_node_id = node_id + 1
+    t.put_registration(device_id, Registration(node_id, confirmed=confirmed))
+    return node_id
+
+
 def leaves_while_its_old_hub_is_dismissed(story: Watched) -> None:
     """The sensor moved from A to B and back; before the root hears of that, B has lost it."""
     credential = story.register("sensor", "A").credential
@@ -185,4 +202,12 @@ AN_ANNOUNCEMENT = Planted(
     "on_announcement",
     believes_the_dismissed_if_offline,
 )
-OVERLOOKED = [A_SEARCH, A_RELAY, A_LINK, A_REFUSAL, AN_ALLOCATOR, AN_ANNOUNCEMENT]
+A_CONFIGURATION = Planted(
+    "UniqueNodeIds",
+    "root sent Answer sensor 10 .*; but .* root configured",
+    a_binding_is_configured,
+    register,
+    "_allocate",
+    gives_what_is_configured,
+)
+OVERLOOKED = [A_SEARCH, A_RELAY, A_LINK, A_REFUSAL, AN_ALLOCATOR, AN_ANNOUNCEMENT, A_CONFIGURATION]

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pytest
-from attrs import evolve
+from attrs import evolve, fields
+from immutables import Map
 
 from hubauth.core.inputs import OperatorRevoke
-from hubauth.core.messages import Action, Frame, GetPerms, Register, Revoke
-from hubauth.core.model import Entry, Owed, Pending, Purpose, Registration, Route, Session
+from hubauth.core.messages import Action, Frame, GetPerms, Grant, Register, Revoke
+from hubauth.core.model import Entry, Owed, Pending, Purpose, Registration, Route, Session, State
 from hubauth.core.policy import Dialect
 from hubauth.network import tree
 from hubauth.network.invariants import ALWAYS, SETTLED, check
@@ -115,6 +116,32 @@ def tampered(network: Network, hub: str, table: str, key: Any, value: Any) -> Ne
 def test_a_wrong_entry_is_found(name: str, text: str, change: Change) -> None:
     network = tampered(settled(), *change)
     assert_found(dict.fromkeys(check(network), network), name, text)
+
+
+AT_REST = ("whitelist", "registry", "directory", "owed", "beaten", "pending")
+"""The tables that the monitor is shown."""
+
+
+class Searched(Watched):
+    """A story in which every other table of every hub is searched for credentials that were issued."""
+
+    def become(self, network: Network) -> None:
+        super().become(network)
+        for name, state in network.states.items():
+            for table in (each.name for each in fields(State) if each.name not in (*AT_REST, "index", "credential")):
+                assert not re.search("c[0-9]{42}", repr(getattr(state, table))), f"{table} of {name}"
+
+
+@pytest.mark.parametrize("planted", PLANTED + OVERLOOKED, ids=lambda planted: f"{planted.name}-{planted.what}")
+def test_no_table_that_is_not_watched_holds_a_credential(planted: Planted) -> None:
+    planted.story(Searched(three_levels(announce_batch=1, revoke_batch=1)))
+
+
+@pytest.mark.parametrize(("table", "value"), [("perms", Grant(tree.credential(7), ())), ("homes", tree.credential(7))])
+def test_a_credential_in_another_table_would_be_found(table: str, value: object) -> None:
+    story = Searched(three_levels())
+    with pytest.raises(AssertionError, match=f"{table} of A"):
+        story.become(changed(story.network, "A", **{table: Map({10: value})}))
 
 
 # What is not claimed

@@ -9,6 +9,7 @@ import pytest
 from hubauth.core.inputs import LinkUp
 from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.judge.verdicts import Outcome
 from hubauth.oracle.compare import Model
 from hubauth.oracle.forms import (
     CloseForm,
@@ -30,7 +31,6 @@ from hubauth.oracle.forms import (
 from hubauth.oracle.vectors import Case, StepForm, begin
 from hubauth.oracle.vectors_files import load_cases
 from hubauth.specification import rules
-from hubauth.trace.verdicts import Outcome
 from hubauth.wire.header import Version
 
 
@@ -217,6 +217,30 @@ def test_where_a_plain_hub_connects_from_is_part_of_a_link() -> None:
     model = Model(Policy(plain_hubs=(12,)))
     model.take(known)
     assert model.state.plain[1].hubs == (12,)
+
+
+# Timers
+
+
+def test_the_timer_of_a_remembered_revoke_is_called_by_the_revoke_that_the_device_sent() -> None:
+    admin = Provisioned("admin", 9, "s" * 43, "admin")
+    model = Model(Policy(provisioned=(admin,), role_perms={"admin": ("auth.revoke",)}))
+    for link, credential in ((4, "s" * 43), (5, "s" * 43)):
+        model.take(LinkUpForm(link=link))
+        shown = {"action": "auth", "data": {"device_id": "admin", "credential": credential}}
+        model.take(ReceivedForm(link=link, payload=msgspec.Raw(msgspec.json.encode(shown))))
+    revoke = msgspec.Raw(msgspec.json.encode({"action": "revoke", "data": {"device_id": "d"}}))
+    for number in (31, 32):
+        model.take(ReceivedForm(link=5, header=HeaderForm(msg_id=number, source=9), payload=revoke))
+    assert sorted(one.msg_id for one in model.state.pending.values()) == [31, 32]
+    elsewhere = model.compare(TimerForm(timer=32, link=4), [])
+    assert elsewhere.outcome is Outcome.CONFORMS and not elsewhere.did.rules
+    found = model.compare(TimerForm(timer=32, link=5), [])
+    assert found.outcome is Outcome.CONFORMS and "REV-18" in found.did.rules
+    assert [one.msg_id for one in model.state.pending.values()] == [31]
+    assert "REV-18" in model.take(TimerForm(timer=31, link=5)).rules and not model.state.pending
+    with pytest.raises(Unsayable, match="known to the oracle only"):
+        read_input(TimerForm(timer=31, link=5), Dialect.AUTH)
 
 
 # Journals

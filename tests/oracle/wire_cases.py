@@ -8,9 +8,9 @@ from msgspec import UNSET, Raw
 
 from hubauth.core.messages import Action, Reason
 from hubauth.core.policy import Dialect
+from hubauth.forms.policies import PolicyForm
 from hubauth.oracle.forms import HeaderForm
 from hubauth.oracle.vectors_wire import CutFrame, FrameCase, KeysCase, Reading, StreamCase, WireCase
-from hubauth.trace.policies import PolicyForm
 
 AUTH, LOGIN, FLAT = Dialect.AUTH, Dialect.LOGIN, Dialect.FLAT
 NESTED = (AUTH, LOGIN)

@@ -7,8 +7,8 @@ from unicodedata import category
 from xml.etree import ElementTree
 
 from hubauth.core.policy import Policy
-from hubauth.trace.events import Event, Kind
-from hubauth.trace.jsonl import encode_event
+from hubauth.forms.events import Event, Kind
+from hubauth.forms.lines import encode_event
 from tests.trace.harness import frame, numbered, start
 
 HOSTILE = (

@@ -4,6 +4,8 @@ import io
 import json
 import logging
 import os
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -126,6 +128,22 @@ def test_files_with_such_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     printed("provision", HOSTILE, "7", "--json")
 
 
+def test_an_adapter_that_says_such_things(tmp_path: Path, printed: Printed) -> None:
+    adapter = tmp_path / "adapter.py"
+    for line in (
+        HOSTILE,
+        json.dumps({"did": "error", "error": HOSTILE}),
+        json.dumps({"did": "init", "digest": HOSTILE}),
+    ):
+        text = line.encode(errors="surrogateescape")
+        adapter.write_text(f"import sys\nfor line in sys.stdin:\n    sys.stderr.buffer.write({text!r} + b'\\n')\n")
+        with adapter.open("a") as file:
+            file.write(f"    sys.stdout.buffer.write({text!r} + b'\\n'); sys.stdout.flush()\n")
+        for form in ([], ["--json"]):
+            command = f"{sys.executable} {adapter}"
+            printed("fuzz", "--adapter", command, "--sequences", "2", "--timeout", "5", *form, codes=(1, 3))
+
+
 def test_vectors_with_such_names(tmp_path: Path, printed: Printed) -> None:
     source = next(FOLDER.rglob("register*.json"))
     content = json.loads(source.read_text(encoding="utf-8"))
@@ -161,6 +179,9 @@ def test_a_hub_with_such_roles_seen_by_a_device_and_judged(tmp_path: Path, print
         words = ["--profile", profile, "--only", "REG-13", "--only", "PERM-1", "--only", "REG-9"]
         assert "role" in printed("conform", address, *words, "--report", out, codes=(1,))
         printed("conform", address, *words, "--json", codes=(1,))
+        learnt = printed("profile", "learn", address, "--timeout", "0.3")
+        assert tomllib.loads(learnt)["roles"]["default_role"] == ROLE
+        printed("profile", "check", address, profile)
     for name in ("junit.xml", "report.html", "summary.json"):
         assert_well_formed(out / name)
 

@@ -77,14 +77,15 @@ def child_config(node_id: int, above: Address, **tables: Any) -> HubConfig:
 
 
 @asynccontextmanager
-async def running(config: HubConfig) -> AsyncIterator[Hub]:
-    """A hub that is stopped in any case."""
-    hub = Hub(config)
+async def running(config: HubConfig, breaks: frozenset[str] = frozenset()) -> AsyncIterator[Hub]:
+    """A hub that is stopped in any case, and breaks none of its promises but those named."""
+    hub = Hub(config, watches=True)
     await hub.start()
     try:
         yield hub
     finally:
         await hub.stop()
+    assert set(hub.broken_promises) == breaks
 
 
 async def joined(hub: Hub) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from hubauth.core.messages import ListRoles, PermsInvalidate
 from hubauth.core.policy import Assist, Dialect
+from hubauth.judge.verdicts import Outcome
 from hubauth.shell.client import DeviceClient, Refused, Unavailable
 from hubauth.trace.judge import judge
-from hubauth.trace.verdicts import Outcome
 from tests.shell.at_rest import NAMES, Forest, eventually, forest
 from tests.shell.harness import PATIENCE, run, until
 

@@ -173,9 +173,9 @@ def test_a_broadcast_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[bytes] = []
     put = Connection.put
 
-    def noted(self: Connection, data: bytes) -> bool:
+    def noted(self: Connection, data: bytes, *, can_wait: bool) -> bool:
         sent.append(data)
-        return put(self, data)
+        return put(self, data, can_wait=can_wait)
 
     async def story() -> None:
         async with (

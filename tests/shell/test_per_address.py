@@ -2,13 +2,15 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubauth.core.messages import Answer, Authenticate, Frame, Reason
+from hubauth.core.messages import Answer, Authenticate, Frame, Major, Reason
 from hubauth.shell import neighbourhood
 from hubauth.shell.addresses import Address
 from hubauth.shell.allowance import Rate
@@ -16,6 +18,7 @@ from hubauth.shell.client import DeviceClient
 from hubauth.shell.hub import Hub
 from hubauth.shell.neighbourhood import Neighbourhood
 from hubauth.shell.settings import PerAddressTable
+from hubauth.shell.status import count_pending
 from hubauth.wire.header import Version
 from tests.shell.harness import child_config, config, joined, refusal, run, running, until, verified
 from tests.shell.raw import Peer, peer, register, written
@@ -76,6 +79,55 @@ def test_connecting_again_and_again() -> None:
         assert hub.observer.counters["accepted", ""] == 5
 
     with_allowances(story, connects_per_minute=5)
+
+
+def many_wait(hub: Hub, requests: int) -> bool:
+    return count_pending(hub.engine.state) == requests
+
+
+@pytest.mark.parametrize("how", ["resets", "is closed for nonsense"])
+def test_what_is_asked_of_other_hubs_and_left_behind_counts_as_connections(how: str) -> None:
+    """Else a stranger who closes and connects again would keep the parent at work without a bound."""
+
+    async def story() -> None:
+        ended = asyncio.Event()
+
+        async def silent_parent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            above = Peer(reader, writer, Version.V1)
+            (hello,) = await above.frames(1)
+            answer = Answer(Authenticate.action, Reason.OK, "hub-2", 2, "x" * 43)
+            await above.send(written(Frame(answer, Major.OK_RESP, hello.msg_id, 1)))
+            await ended.wait()
+            writer.transport.abort()
+
+        server = await asyncio.start_server(silent_parent, "127.0.0.1", 0)
+        above = Address(*server.sockets[0].getsockname())
+        allowed = {"exempt": [], "connects_per_minute": 10}
+        limits = {"request_seconds": 300}
+        async with running(child_config(2, above, listen={"header": 2}, per_address=allowed, limits=limits)) as hub:
+            await joined(hub)
+            for requests in (1, 40):
+                stranger = await connected_from("127.0.0.2", hub.address)
+                asked = [Frame(Authenticate(f"d{number}", "w" * 43), msg_id=number) for number in range(requests)]
+                await stranger.send(b"".join(written(frame, Version.V2) for frame in asked))
+                await until(partial(many_wait, hub, requests), "all wait for the parent")
+                if how != "resets":
+                    await stranger.send(bytes(32))
+                else:
+                    linger = struct.pack("ii", 1, 0)  # else it would only have said its last word
+                    stranger.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    stranger.writer.transport.abort()
+                await until(lambda: not hub.connections and many_wait(hub, 0), "nobody waits any more")
+                stranger.writer.transport.abort()
+            # Two connections, and 39 requests more than one of each: that is used up for minutes.
+            refused = await connected_from("127.0.0.2", hub.address)
+            assert await refused.closed() and limited(hub) == 1
+            refused.writer.transport.abort()
+            ended.set()
+        server.close()
+        await server.wait_closed()
+
+    run(story())
 
 
 def test_failed_authentications() -> None:

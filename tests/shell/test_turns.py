@@ -265,6 +265,44 @@ def test_broadcasts_end_a_turn_early(monkeypatch: pytest.MonkeyPatch) -> None:
     run(story())
 
 
+def test_who_asks_goes_before_who_floods_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has cost more time to decide: what is written because of a broadcast counts."""
+
+    async def story() -> None:
+        async with AsyncExitStack() as stack:
+            hub = await stack.enter_async_context(running(config()))
+            peers, nodes = [], []
+            for number in range(11):
+                peers.append(await stack.enter_async_context(peer(hub.address)))
+                await peers[-1].send(register(f"device-{number}"))
+                (answer,) = await peers[-1].frames(1)
+                assert isinstance(answer.body, Answer)
+                nodes.append(answer.body.node_id)
+            order = costly(hub, monkeypatch, lambda _: 0.00005)
+            asker, *loud = peers
+            turns, heard = hub.commons.turns, 0
+            for number in range(5):
+                for each, node in zip(loud, nodes[1:], strict=True):
+                    await each.send(written(Frame(b"", Major.MSG, 1, node, 0, 9)))
+                for at in range(4):
+                    await asker.send(register("device-0", 4 * number + at))
+                    while (await asker.frames(1))[0].sub_proto != 2:
+                        heard += 1
+            assert len(await asker.frames(50 - heard)) == 50 - heard, "all broadcasts were handled"
+            monkeypatch.setattr(turns, "_is_overloaded", lambda: True)
+            for each, node in zip(loud, nodes[1:], strict=True):
+                await each.send(written(Frame(b"", Major.MSG, 1, node, 0, 9)))
+            await until(lambda: turns.waiting == 10, "ten broadcasts wait")
+            await asker.send(register("device-0", 100))
+            await until(lambda: turns.waiting == 11, "the request waits")
+            begun = len(order)
+            monkeypatch.setattr(turns, "_is_overloaded", lambda: False)
+            await until(lambda: len(order) == begun + 11)
+            assert order.index(hub.engine.state.index.link_of_node[nodes[0]], begun) == begun
+
+    run(story())
+
+
 def test_five_strangers_do_not_stall_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they have sent is there to be read many times per turn; no more of it is handled than a turn's worth."""
 

@@ -13,10 +13,10 @@ import msgspec
 import pyspark
 import pytest
 
+from hubauth.judge.verdicts import Outcome
 from hubauth.spark.java import java_home
 from hubauth.spark.results import Summary
 from hubauth.trace.generate import Blueprint
-from hubauth.trace.verdicts import Outcome
 from tests.spark.traces import write
 
 pytestmark = pytest.mark.slow

@@ -11,15 +11,15 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from hubauth.forms.lines import encode_event
+from hubauth.judge.verdicts import Outcome
 from hubauth.spark import plan
 from hubauth.spark.results import HubResult, Summary
 from hubauth.spark.rows import NothingToJudge
 from hubauth.spark.storage import StorageProblem
 from hubauth.trace.generate import Blueprint
-from hubauth.trace.jsonl import encode_event
 from hubauth.trace.judge import judge as judge_alone
 from hubauth.trace.storage import Format
-from hubauth.trace.verdicts import Outcome
 from tests.spark.traces import judge, rows_of, write, write_rows
 
 _SMALL = Blueprint(4, 20, 1500, 7, checkpoint_events=400, trace="small")

@@ -8,6 +8,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from hubauth.forms.events import Checkpoint, Event, Kind, Opening, Order, encode_opening
+from hubauth.forms.policies import decode_policy, form_of
+from hubauth.judge.facts import FactKind
+from hubauth.judge.replay import Replay
+from hubauth.judge.verdicts import Outcome
 from hubauth.spark import replaying
 from hubauth.spark.plan import FIRST, LAST, Task
 from hubauth.spark.replaying import (
@@ -26,13 +31,8 @@ from hubauth.spark.replaying import (
     seal_checkpoints,
 )
 from hubauth.spark.results import HubResult, merge_verdicts
-from hubauth.trace.events import Checkpoint, Event, Kind, Opening, Order, encode_opening
-from hubauth.trace.facts import FactKind
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, batch_of
-from hubauth.trace.policies import decode_policy, form_of
-from hubauth.trace.replay import Replay
-from hubauth.trace.verdicts import Outcome
 from tests.spark.traces import rows_of
 
 _REVOKED = FactKind.REVOKED.value

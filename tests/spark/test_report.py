@@ -6,27 +6,28 @@ from xml.etree import ElementTree
 import msgspec
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from hubauth.forms.events import Event, Kind
+from hubauth.forms.lines import encode_event
+from hubauth.judge.verdicts import Outcome, worst
 from hubauth.spark.junit import junit
 from hubauth.spark.report import DRAWN, html, worst_hubs
 from hubauth.spark.results import (
     Check,
     ExitCode,
     Finding,
+    HubFinding,
     HubResult,
     Summary,
     TraceResult,
     encode_summary,
     exit_code,
     merge_verdicts,
+    result_of,
     summary_schema,
     with_problems,
-    worst,
 )
 from hubauth.spark.rows import Problem, plain_path, problem_of
 from hubauth.spark.run import draw
-from hubauth.trace.events import Event, Kind
-from hubauth.trace.jsonl import encode_event
-from hubauth.trace.verdicts import Outcome
 
 _LEADS = tuple(
     encode_event(event).decode().rstrip()
@@ -39,9 +40,8 @@ _EVIL = '<script>alert("&")</script>\x00\x1b'
 
 
 def hub(name: str = "hub-1", outcome: Outcome = Outcome.VIOLATES, rule: str = "AUTH-1", trace: str = "t") -> HubResult:
-    return HubResult(
-        trace=trace, hub=name, outcome=outcome, rows=9, sequence=5, rule=rule, text="words", seen=_EVIL, leads=_LEADS
-    )
+    finding = HubFinding(outcome=outcome, sequence=5, rule=rule, seen=_EVIL, leads=_LEADS)
+    return result_of(trace, name, 9, [] if outcome is Outcome.CONFORMS else [finding])
 
 
 def summary(*hubs: HubResult) -> Summary:
@@ -115,22 +115,17 @@ def test_every_rule_is_drawn_before_one_is_drawn_twice() -> None:
 def test_exit_codes() -> None:
     assert exit_code(Outcome.CONFORMS, unreadable=False) is ExitCode.CONFORMS
     assert exit_code(Outcome.VIOLATES, unreadable=True) is ExitCode.VIOLATES
-    assert exit_code(Outcome.CANNOT_TELL, unreadable=False) is ExitCode.VIOLATES
+    assert exit_code(Outcome.CANNOT_TELL, unreadable=False) is ExitCode.CANNOT_TELL
     assert exit_code(Outcome.CANNOT_TELL, unreadable=True) is ExitCode.UNREADABLE
     assert worst([]) is Outcome.CANNOT_TELL
 
 
 def test_the_first_that_was_decided_is_the_verdict_of_a_hub() -> None:
     def segment(outcome: Outcome, sequence: int | None, rule: str = "") -> tuple[str, int]:
-        plain: dict[str, object] = {
-            "trace": "t",
-            "hub": "h",
-            "outcome": outcome.value,
-            "sequence": sequence,
-            "rule": rule,
-        }
-        plain |= {"expected": "", "seen": "", "missing": "", "leads": []}
-        return msgspec.json.encode(plain).decode(), 10
+        finding = {"outcome": outcome.value, "sequence": sequence, "last": sequence, "rule": rule}
+        stopped = "nothing more was judged" if outcome is Outcome.CANNOT_TELL else ""
+        plain = {"trace": "t", "hub": "h", "outcome": outcome.value, "stopped": stopped}
+        return msgspec.json.encode({**plain, "findings": [finding] if rule else []}).decode(), 10
 
     fine, late = segment(Outcome.CONFORMS, None), segment(Outcome.VIOLATES, 90, "REG-1")
     lost, early = segment(Outcome.CANNOT_TELL, 50, "TRACE-3"), segment(Outcome.VIOLATES, 50, "TRACE-3")
@@ -139,6 +134,18 @@ def test_the_first_that_was_decided_is_the_verdict_of_a_hub() -> None:
     merged = merge_verdicts([lost, early], 20)
     assert (merged.outcome, merged.segments, merged.rows) == (Outcome.VIOLATES, 2, 20)
     assert merged.text.startswith("A checkpoint")
+    often = merge_verdicts([late, segment(Outcome.VIOLATES, 190, "REG-1")], 20).findings
+    assert [(one.rule, one.times, one.sequence, one.last) for one in often] == [("REG-1", 2, 90, 190)]
+
+
+def test_what_only_a_decision_forbids_stands_apart_by_the_documents() -> None:
+    decided = HubFinding(outcome=Outcome.VIOLATES, sequence=5, rule="FRAME-2")
+    documented = HubFinding(outcome=Outcome.VIOLATES, sequence=7, rule="FRAME-1")
+    alone = result_of("t", "h", 9, [decided], basis="documents")
+    assert alone.outcome is Outcome.CONFORMS and [one.rule for one in alone.apart] == ["FRAME-2"]
+    assert alone.apart[0].basis.startswith("decision: ")
+    both = result_of("t", "h", 9, [decided, documented], basis="documents")
+    assert (both.outcome, both.rule) == (Outcome.VIOLATES, "FRAME-1")
 
 
 def test_what_cannot_be_read_spoils_a_verdict_but_hides_no_violation() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from hubauth.judge.verdicts import Outcome
 from hubauth.trace.generate import Blueprint
-from hubauth.trace.verdicts import Outcome
 from tests.spark.traces import judge, write
 
 _EVENTS = int(os.environ.get("HUBAUTH_SCALE_EVENTS", "100000"))

@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from hubauth.core.indexes import initial_state
 from hubauth.core.policy import Policy
+from hubauth.judge.facts import FactKind
+from hubauth.judge.verdicts import Outcome
 from hubauth.spark import spanning
 from hubauth.spark.between import Between
 from hubauth.spark.replaying import CONFIGURED, HELD, KNOWN, OPENED, ROUTED, SETTLED
 from hubauth.spark.results import HubResult
 from hubauth.spark.tables import small_table
-from hubauth.trace.facts import FactKind
 from hubauth.trace.generate import Blueprint
-from hubauth.trace.verdicts import Outcome
 from tests.spark.traces import judge, rows_of, write_rows
 
 _COLUMNS = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from hubauth.forms.events import Checkpoint, Event
 from hubauth.spark.results import Summary
 from hubauth.spark.run import run_job
-from hubauth.trace.events import Checkpoint, Event
 from hubauth.trace.generate import Blueprint, generate
 from hubauth.trace.planting import Plan
 from hubauth.trace.storage import Format, TraceWriter

@@ -6,12 +6,12 @@ from random import Random
 import msgspec
 
 from hubauth.core.policy import Policy
-from hubauth.trace.events import OUTPUTS, Checkpoint, Event, Kind, Opening, Order, decode_opening, encode_opening
+from hubauth.forms.events import OUTPUTS, Checkpoint, Event, Kind, Opening, Order, decode_opening, encode_opening
+from hubauth.forms.policies import form_of
+from hubauth.judge.replay import Replay, Seal, seal_of
+from hubauth.judge.verdicts import Verdict
 from hubauth.trace.generate import Blueprint, generate
 from hubauth.trace.planting import Plan
-from hubauth.trace.policies import form_of
-from hubauth.trace.replay import Replay, Seal, seal_of
-from hubauth.trace.verdicts import Verdict
 
 
 class Generated:

@@ -4,12 +4,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from hubauth.core.policy import Policy
+from hubauth.forms.events import Event, Kind
+from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.trace.drawing import Arrow, Diagram, Mark, to_svg, to_text
-from hubauth.trace.events import Event, Kind
 from hubauth.trace.explain import diagram_of, in_words, summary, to_html
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.shrink import replayed, shrink
-from hubauth.trace.verdicts import Outcome, Verdict
 from tests.trace.harness import Generated, frame, numbered, start, verdict_of
 
 GOLDEN = Path(__file__).parent / "golden" / "explained.txt"
@@ -31,18 +31,18 @@ def failing() -> Verdict:
 def test_the_picture_in_the_terminal() -> None:
     verdict = failing()
     assert verdict.outcome is Outcome.VIOLATES
-    drawn = to_text(diagram_of(verdict.leads, verdict)) + in_words(verdict) + "\n"
+    drawn = to_text(diagram_of(verdict.main.leads, verdict.main)) + in_words(verdict) + "\n"
     assert drawn == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_the_picture_in_a_file() -> None:
     verdict = failing()
-    svg = to_svg(diagram_of(verdict.leads, verdict))
+    svg = to_svg(diagram_of(verdict.main.leads, verdict.main))
     root = ElementTree.fromstring(svg)
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "hub" in texts and any("auth device_id=sensor" in text for text in texts)
     html = to_html(verdict)
-    assert verdict.text in html and "<svg" in html
+    assert verdict.main.text in html and "<svg" in html
     assert "src=" not in html and "href=" not in html and "http" not in html.replace("http://www.w3.org/2000/svg", "")
 
 

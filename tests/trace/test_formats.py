@@ -10,11 +10,12 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Dialect, Policy, Provisioned
+from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
+from hubauth.forms.lines import decode_event, encode_event
+from hubauth.forms.policies import decode_policy, encode_policy
 from hubauth.specification import SPEC
 from hubauth.trace import jsonl, parquet
-from hubauth.trace.events import Checkpoint, Event, Kind, TraceError
 from hubauth.trace.generate import Blueprint, generate
-from hubauth.trace.policies import decode_policy, encode_policy
 from hubauth.trace.storage import TraceWriter, checkpoint_files, events_files, read_checkpoints, read_events
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -47,9 +48,9 @@ ROW = Draft202012Validator(json.loads((SPEC / "schemas" / "trace.schema.json").r
 
 @given(EVENTS)
 def test_a_line_is_the_row(event: Event) -> None:
-    line = jsonl.encode_event(event)
+    line = encode_event(event)
     assert line.count(b"\n") == 1
-    assert jsonl.decode_event(line) == event
+    assert decode_event(line) == event
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=5))
@@ -59,13 +60,13 @@ def test_a_batch_is_the_rows(events: list[Event]) -> None:
 
 @given(EVENTS)
 def test_the_schema_describes_every_line(event: Event) -> None:
-    assert ROW.is_valid(json.loads(jsonl.encode_event(event)))
+    assert ROW.is_valid(json.loads(encode_event(event)))
 
 
 def test_a_payload_that_is_text_is_readable() -> None:
     event = Event("t", "h", 1, Kind.FRAME_IN, payload='{"action":"grüß"}'.encode())
-    assert json.loads(jsonl.encode_event(event))["payload"] == '{"action":"grüß"}'
-    raw = json.loads(jsonl.encode_event(Event("t", "h", 1, Kind.FRAME_IN, payload=b"\xff\x00")))
+    assert json.loads(encode_event(event))["payload"] == '{"action":"grüß"}'
+    raw = json.loads(encode_event(Event("t", "h", 1, Kind.FRAME_IN, payload=b"\xff\x00")))
     assert raw["payload_base64"] == "/wA=" and "payload" not in raw
 
 
@@ -83,7 +84,7 @@ def test_a_payload_that_is_text_is_readable() -> None:
 )
 def test_what_is_no_row_is_refused(line: bytes, said: str) -> None:
     with pytest.raises(TraceError, match=said):
-        jsonl.decode_event(line)
+        decode_event(line)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
@@ -115,7 +116,7 @@ def test_a_trace_is_never_written_over(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_last_line_is_left_out(tmp_path: Path) -> None:
-    whole = jsonl.encode_event(Event("t", "h", 0, Kind.START)) + jsonl.encode_event(Event("t", "h", 1, Kind.END))
+    whole = encode_event(Event("t", "h", 0, Kind.START)) + encode_event(Event("t", "h", 1, Kind.END))
     file = tmp_path / "rows.jsonl"
     for cut in range(len(whole)):
         file.write_bytes(whole[:cut])

@@ -8,13 +8,13 @@ import pytest
 
 from hubauth.core.messages import Frame, Major
 from hubauth.core.policy import Policy, Provisioned
+from hubauth.judge.verdicts import Outcome
 from hubauth.oracle.conform.wire import write_frame
 from hubauth.shell.client import DeviceClient
 from hubauth.shell.hub import Hub
 from hubauth.trace.judge import judge
 from hubauth.trace.redact import Redactor
 from hubauth.trace.rows import Recording
-from hubauth.trace.verdicts import Outcome
 from hubauth.wire.header import Version
 from tests.report.hostile import DRAWN, LONG, hidings
 from tests.shell.harness import ADMIN, child_config, config, hub_credential, joined, run, verified
@@ -38,6 +38,15 @@ def test_a_known_credential_is_replaced_wherever_it_stands(payload: str) -> None
     redactor.policy(Policy(provisioned=(Provisioned("hub-2", 2, CHOSEN, "hub"),)))
     redacted = redactor.payload(2, 0, payload.encode())
     assert CHOSEN.encode() not in redacted and CHOSEN not in said(redacted)
+
+
+@pytest.mark.parametrize("name", ["credential", "Credential", "CREDENTIALS", "pAssword", "secret", "Token"])
+@pytest.mark.parametrize("note", ["plain", "it's", 'a "quoted" word'])
+def test_a_field_that_is_called_like_one_holds_one(name: str, note: str) -> None:
+    """Though nobody who must know has named it, and it has not the form of a drawn one."""
+    payload = json.dumps({"action": "auth", "data": {"device_id": "cam", name: "swordfish", "note": note}}).encode()
+    redacted = Redactor(KEY).payload(2, 0, payload)
+    assert b"swordfish" not in redacted and set(json.loads(redacted)["data"]) == {"device_id", name, "note"}
 
 
 def said(payload: bytes) -> str:

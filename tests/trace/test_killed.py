@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hubauth.judge.verdicts import Outcome
 from hubauth.shell.client import DeviceClient
 from hubauth.shell.configuration import HubConfig
 from hubauth.shell.hub import Hub
@@ -14,7 +15,6 @@ from hubauth.shell.snapshot import Snapshot
 from hubauth.trace.judge import judge
 from hubauth.trace.lint import lint
 from hubauth.trace.rows import Recording
-from hubauth.trace.verdicts import Outcome
 from tests.shell.harness import config, run, until
 from tests.shell.process import hub_process
 from tests.shell.raw import peer, register

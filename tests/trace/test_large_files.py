@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hubauth.forms.events import Event, Kind, TraceError
 from hubauth.trace import parquet
-from hubauth.trace.events import Event, Kind, TraceError
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, SCHEMA, batch_of
 from hubauth.trace.storage import TraceWriter, read_events
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hubauth.core.policy import Policy
+from hubauth.forms.events import Event, Kind
+from hubauth.forms.lines import encode_event
 from hubauth.trace import parquet
-from hubauth.trace.events import Event, Kind
 from hubauth.trace.generate import Blueprint, generate
-from hubauth.trace.jsonl import encode_event
 from hubauth.trace.lint import Finding, lint
 from hubauth.trace.storage import TraceWriter, checkpoint_files
 from tests.trace.harness import frame, numbered, start

@@ -12,19 +12,19 @@ from msgspec.structs import replace
 from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import AssistRegister, Frame, ListRoles, PermsInvalidate, Revoke
 from hubauth.core.policy import Dialect
+from hubauth.forms.events import Event, Kind, TraceError, decode_opening
+from hubauth.judge.verdicts import Outcome
 from hubauth.shell.client import DeviceClient, Options
 from hubauth.shell.configuration import ConfigurationError, HubConfig
 from hubauth.shell.hub import Hub
 from hubauth.shell.journal import Journal
 from hubauth.trace import parquet, recorder
 from hubauth.trace.ends import Ends
-from hubauth.trace.events import Event, Kind, TraceError, decode_opening
 from hubauth.trace.judge import judge
 from hubauth.trace.lint import lint
 from hubauth.trace.redact import Redactor
 from hubauth.trace.rows import Recording
 from hubauth.trace.storage import checkpoint_files, events_files, read_events
-from hubauth.trace.verdicts import Outcome
 from hubauth.wire.header import Version
 from tests.shell.harness import (
     ADMIN,
@@ -290,7 +290,7 @@ def test_tokens_of_another_key_make_another_trace(tmp_path: Path) -> None:
         file.write_bytes(b"")
     verdict = judge([tmp_path / "t"]).worst
     assert verdict is not None and verdict.outcome is Outcome.CANNOT_TELL
-    assert verdict.missing == "the checkpoint of row 0: the hub begins with a state that no row leads to"
+    assert verdict.main.missing == "the checkpoint of row 0: the hub begins with a state that no row leads to"
 
 
 def test_the_hub_goes_on_when_its_trace_cannot(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from hubauth.core.credentials import is_well_formed
 from hubauth.core.messages import Action, Answer, Frame, Grant, Major, Malformed, Revoke
 from hubauth.core.model import Entry, Pending, Purpose, Registration, Session, State
 from hubauth.core.policy import Dialect, Policy, Provisioned
-from hubauth.trace.policies import encode_policy
+from hubauth.forms.policies import encode_policy
 from hubauth.trace.redact import Redactor
 from hubauth.wire.dialects import CODECS
 

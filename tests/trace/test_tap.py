@@ -11,15 +11,15 @@ import pytest
 
 from hubauth.core.messages import Revoke
 from hubauth.core.policy import Dialect, Policy
+from hubauth.forms.events import Event, Kind, TraceError
+from hubauth.judge.verdicts import Outcome
 from hubauth.shell.client import DeviceClient, Options
-from hubauth.trace.events import Event, Kind, TraceError
 from hubauth.trace.judge import judge
 from hubauth.trace.lint import lint
 from hubauth.trace.pcap import Segment, Stream, import_capture, segments
 from hubauth.trace.rows import Recording
 from hubauth.trace.storage import events_files, read_events
 from hubauth.trace.tap import Crossing, Tap
-from hubauth.trace.verdicts import Outcome
 from hubauth.trace.watching import End, Watch
 from hubauth.wire.header import Version
 from tests.shell.harness import ADMIN, child_config, config, joined, refusal, run, running, until, verified
@@ -143,7 +143,7 @@ def test_without_a_policy_nothing_can_be_told(tmp_path: Path) -> None:
     watch.opened("a", "c", "p", 2)
     watch.end(3)
     verdict = judge([tmp_path / "t"]).worst
-    assert verdict is not None and verdict.missing == "the policy of the hub"
+    assert verdict is not None and verdict.main.missing == "the policy of the hub"
     given = judge([tmp_path / "t"], lambda _: Policy())
     assert given.outcome is Outcome.CONFORMS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hubauth.trace.events import Kind
+from hubauth.forms.events import Kind
 from hubauth.trace.storage import events_files, read_events
 from tests.shell.raw import register
 

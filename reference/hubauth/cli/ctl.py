@@ -203,6 +203,9 @@ def _table(status: Status) -> Iterator[str]:
         ("pending", str(status.pending)),
         ("journal", f"generation {status.generation}, {status.records} records"),
     ]
+    if status.broken is not None:
+        broken = ", ".join(f"{visible(promise)} {often} times" for promise, often in sorted(status.broken.items()))
+        rows.append(("promises", f"BROKEN: {broken}" if broken else "none broken"))
     yield from (f"{name:<11} {value}" for name, value in rows)
     if status.neighbours:
         yield ""

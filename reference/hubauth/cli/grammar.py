@@ -8,6 +8,7 @@ from attrs import frozen
 
 from hubauth.cli.problems import CommandError
 from hubauth.core.messages import MAX_NODE_ID
+from hubauth.specification import BASES
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,6 +20,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(message, f"{self.prog} --help")
+
+
+def add_basis(parser: argparse.ArgumentParser) -> None:
+    """The option that says by which rules a hub is judged."""
+    words = "judge by all rules (default), or by what the documents alone say and list apart what a decision forbids"
+    parser.add_argument("--basis", choices=BASES, default="all", help=words)
 
 
 def add_command(

@@ -16,12 +16,12 @@ from hubauth.cli import ctl
 from hubauth.cli.problems import CommandError
 from hubauth.cli.template import template
 from hubauth.cli.terminal import tell
+from hubauth.forms.events import TraceError
 from hubauth.shell.configuration import ConfigurationError, HubConfig, configure, load
 from hubauth.shell.hub import Hub
 from hubauth.shell.metrics import Endpoint, serve_metrics
 from hubauth.shell.observe import say, set_up_logging
 from hubauth.shell.tls import check_tls
-from hubauth.trace.events import TraceError
 from hubauth.trace.rows import Recording
 
 _FLAGS = {
@@ -85,6 +85,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     hub.add_argument("--trace", type=Path, metavar="DIR", help="record everything the hub does, without credentials")
     hub.add_argument("--trace-key", type=Path, metavar="FILE", help="hubs that share it use the same tokens")
     hub.add_argument("--keep-credentials", action="store_true", help="leave credentials in the trace")
+    hub.add_argument("--watch", action="store_true", help="raise an alarm when the hub breaks one of its promises")
     hub.add_argument("--check", action="store_true", help="only check the configuration")
     inner = hub.add_subparsers(metavar="init|ctl", action=_Alone)
     ctl.add_to(inner)
@@ -167,7 +168,7 @@ def _recording(chosen: argparse.Namespace) -> Recording | None:
 
 async def _serve(config: HubConfig, chosen: argparse.Namespace) -> int:
     read_again = (lambda: configuration(chosen)) if chosen.config is not None else None
-    hub = Hub(config, _recording(chosen), read_again)
+    hub = Hub(config, _recording(chosen), read_again, watches=chosen.watch)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,7 +6,20 @@ import sys
 from collections.abc import Sequence
 
 from hubauth import __version__
-from hubauth.cli import completion, conform, demo, device, hub, oracle, provision, trace, validate, vectors
+from hubauth.cli import (
+    completion,
+    conform,
+    demo,
+    device,
+    fuzz,
+    hub,
+    oracle,
+    profile,
+    provision,
+    trace,
+    validate,
+    vectors,
+)
 from hubauth.cli.grammar import Parser
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell
@@ -36,6 +49,8 @@ def parser() -> argparse.ArgumentParser:
     oracle.add_to(commands)
     vectors.add_to(commands)
     conform.add_to(commands)
+    fuzz.add_to(commands)
+    profile.add_to(commands)
     completion.add_to(commands, top)
     return top
 

@@ -8,16 +8,18 @@ from pathlib import Path
 
 from hubauth import private
 from hubauth.cli import trace_making
-from hubauth.cli.grammar import add_command
+from hubauth.cli.grammar import add_basis, add_command
 from hubauth.cli.problems import REFUSED, CommandError
 from hubauth.cli.terminal import draw_over, tell, tell_text
 from hubauth.cli.trace_making import UNREADABLE, policy_in
 from hubauth.core.policy import Policy
+from hubauth.forms.events import Event, TraceError
+from hubauth.forms.lines import encode_event
+from hubauth.judge.search import EFFORT
+from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.trace.drawing import to_svg, to_text
-from hubauth.trace.events import Event, TraceError
 from hubauth.trace.explain import diagram_of, in_words, to_html
-from hubauth.trace.jsonl import encode_event
-from hubauth.trace.judge import Judgement, judge
+from hubauth.trace.judge import CANNOT_TELL, Judgement, judge
 from hubauth.trace.lint import lint
 from hubauth.trace.shrink import replayed, shrink
 from hubauth.trace.storage import (
@@ -27,7 +29,6 @@ from hubauth.trace.storage import (
     read_checkpoints,
     read_events,
 )
-from hubauth.trace.verdicts import Outcome, Verdict
 
 _EXAMPLES = """\
 examples:
@@ -39,7 +40,7 @@ examples:
   hubauth trace tap 127.0.0.1:7081 127.0.0.1:7080 --policy hub.toml --out traces/tapped
 
 exit codes:
-  0 conforms, 1 violates or cannot tell, 2 wrong use, 3 the command itself failed, 4 unreadable or nothing to judge
+  0 conforms, 1 violates, 2 wrong use, 3 the command itself failed, 4 unreadable or nothing to judge, 5 cannot tell
 """
 _DRAWN = 60
 """Rows in a picture, unless told otherwise."""
@@ -62,6 +63,8 @@ def _add_judging(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     replaying = add_command(inner, "replay", run_replay, "judge traces on this machine", "traces/today --rules")
     replaying.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="trace directories or files of rows")
     _add_policy(replaying)
+    _add_effort(replaying)
+    add_basis(replaying)
     replaying.add_argument("--rules", action="store_true", help="also how often each rule decided something")
     replaying.add_argument("--json", action="store_true", help="the verdicts as JSON")
 
@@ -93,8 +96,21 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
 
 
+def _add_effort(parser: argparse.ArgumentParser) -> None:
+    words = f"steps to try for one row whose place in the order of handling is not known (default: {EFFORT})"
+    parser.add_argument("--effort", type=_positive, default=EFFORT, metavar="N", help=words)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"not a number of at least 1: {text}")
+    return int(text)
+
+
 def _add_one_hub(parser: argparse.ArgumentParser) -> None:
     _add_trace(parser)
+    _add_effort(parser)
+    add_basis(parser)
     parser.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
     _add_policy(parser)
 
@@ -134,7 +150,8 @@ def run_lint(chosen: argparse.Namespace) -> int:
 @_guarded
 def run_replay(chosen: argparse.Namespace) -> int:
     """Replay every hub of the traces and judge what it did."""
-    judgement = judge(chosen.paths, _policies(chosen.policy), _progress(chosen.json))
+    options = {"basis": chosen.basis, "effort": chosen.effort}
+    judgement = judge(chosen.paths, _policies(chosen.policy), _progress(chosen.json), **options)
     if chosen.json:
         said = {
             "outcome": judgement.outcome.value,
@@ -182,8 +199,8 @@ def run_explain(chosen: argparse.Namespace) -> int:
         verdict, rows = None, _rows_between(chosen)
     else:
         verdict = _worst(chosen)
-        rows = verdict.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
-    diagram = diagram_of(rows, verdict)
+        rows = verdict.main.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
+    diagram = diagram_of(rows, verdict.main if verdict is not None else None)
     tell_text(to_text(diagram))
     if verdict is not None:
         tell_text(in_words(verdict))
@@ -193,11 +210,16 @@ def run_explain(chosen: argparse.Namespace) -> int:
         if verdict is None:
             raise CommandError("--html shows a verdict: leave --rows out, or take --svg")
         _write(chosen.html, to_html(verdict).encode())
-    return 0
+    return _code_of(verdict)
+
+
+def _code_of(verdict: Verdict | None) -> int:
+    """What could not be told is told by the exit code, too."""
+    return CANNOT_TELL if verdict is not None and verdict.outcome is Outcome.CANNOT_TELL else 0
 
 
 def _worst(chosen: argparse.Namespace) -> Verdict:
-    judgement = judge([chosen.path], _policies(chosen.policy))
+    judgement = judge([chosen.path], _policies(chosen.policy), basis=chosen.basis, effort=chosen.effort)
     verdicts = [verdict for verdict in judgement.verdicts if chosen.hub in (None, verdict.hub)]
     if not verdicts:
         raise CommandError(f"no hub {chosen.hub} in {chosen.path}", _hubs_in(judgement), UNREADABLE)
@@ -233,17 +255,17 @@ def run_shrink(chosen: argparse.Namespace) -> int:
     if not rows:
         raise CommandError(f"no hub {hub} in {chosen.path}", code=UNREADABLE)
     try:
-        small = shrink(rows)
+        small = shrink(rows, effort=chosen.effort)
     except ValueError as problem:
-        raise CommandError(str(problem), "only what violates a rule can be made smaller", REFUSED) from None
+        raise CommandError(str(problem), "only what does not conform can be made smaller", REFUSED) from None
     _write(chosen.out, b"".join(map(encode_event, small)))
-    verdict = replayed(small)
+    verdict = replayed(small, chosen.effort)
     if chosen.json:
         tell(json.dumps({"rows": len(small), "of": len(rows), "file": str(chosen.out), "rule": verdict.rule}))
     else:
         tell(f"{len(rows)} rows made {len(small)}: {chosen.out}")
         tell_text(in_words(verdict))
-    return 0
+    return _code_of(verdict)
 
 
 @_guarded

@@ -12,14 +12,14 @@ from hubauth.cli.grammar import add_command
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell
 from hubauth.core.policy import Dialect, Policy
+from hubauth.forms.events import TraceError
+from hubauth.forms.policies import decode_policy
 from hubauth.shell.addresses import Address, parse_address
 from hubauth.shell.configuration import load
 from hubauth.shell.observe import set_up_logging
 from hubauth.shell.settings import LogTable
-from hubauth.trace.events import TraceError
 from hubauth.trace.faults import FAULTS
 from hubauth.trace.generate import Blueprint, generate
-from hubauth.trace.policies import decode_policy
 from hubauth.trace.rows import Recording
 from hubauth.trace.storage import TraceWriter
 from hubauth.trace.tap import Crossing, Tap

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
+from hubauth.cli.grammar import add_basis
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell, tell_text
 
@@ -19,10 +20,11 @@ examples:
 
 exit codes:
   0  conforms
-  1  violates, or cannot tell
+  1  violates
   2  wrong use
   3  the job itself failed
   4  something cannot be read, or there is nothing to judge
+  5  cannot tell
 """
 
 
@@ -47,6 +49,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     validate.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; can be repeated"
     )
+    add_basis(validate)
     validate.add_argument("--json", action="store_true", help="print summary.json")
 
 
@@ -64,7 +67,7 @@ def run(chosen: argparse.Namespace) -> int:
         log = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubauth-"))) / "spark.log"
         try:
             spark = stack.enter_context(open_session(chosen.master, log, settings))
-            summary = run_job(spark, chosen.path, chosen.report, sys.stderr)
+            summary = run_job(spark, chosen.path, chosen.report, sys.stderr, chosen.basis)
         except NoSession as problem:
             raise CommandError(f"Spark does not start: {problem}", _last(log), ExitCode.JOB_FAILED) from problem
         except StorageProblem as problem:

@@ -7,7 +7,7 @@ device does not pay for it: without an answer it is admitted with what is known 
 
 from attrs import evolve
 
-from hubauth.core import authority, extension, owed, presence
+from hubauth.core import authority, extension, owed, presence, unheard
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import Link
 from hubauth.core.messages import NO_GRANT, Action, Answer, GetPerms, Grant, Reason
@@ -149,4 +149,4 @@ def _end_waiting(t: Transition, msg_ids: OrderedIds) -> None:
     for msg_id in msg_ids:
         if t.pending[msg_id].purpose is _ADMIT:
             t.cite("AUTH-30")
-            settle(t, t.take_pending(msg_id), Reason.UNREACHABLE)
+            settle(t, unheard.forget(t, msg_id), Reason.UNREACHABLE)

@@ -161,6 +161,12 @@ def on_search_answer(t: Transition, pending: Pending, answer: Answer, source: in
         if not same_credential(answer.credential, pending.credential):
             settle(t, pending, Reason.NOT_ADMITTED)
             return
+    entry = t.whitelist.get(pending.device_id)
+    if entry is not None and not verify(t, entry, pending.credential):
+        # Stored since the search began. What a registration replaced may still be good elsewhere, if nobody revoked it.
+        t.cite("AUTH-2")
+        settle(t, pending, Reason.NOT_ADMITTED)
+        return
     t.cite("AUTH-12")
     admit(t, pending, Entry(answer.node_id, pending.credential), told_with(t, pending, answer), source)
 

@@ -38,7 +38,12 @@ def unique_node_ids(policy: Policy, state: State) -> Findings:
     """No node id belongs to two devices, nor to a device and to the configuration at once."""
     counted = Counter(registration.node_id for registration in state.registry.values())
     found = [f"node {node_id} was given out {times} times" for node_id, times in counted.items() if times > 1]
-    return found + [f"node {state.node_id} is this hub's own"] * (state.node_id in counted)
+    found += [f"node {node_id} is a hub's own" for node_id in {state.node_id, policy.authority} & set(counted)]
+    for device_id, registration in state.registry.items():
+        named = policy.provisioned_by_node.get(registration.node_id)
+        if named is not None and named.device_id != device_id:
+            found.append(f"node {registration.node_id} is both {device_id} and {named.device_id}, as configured")
+    return found
 
 
 def one_to_one_binding(policy: Policy, state: State) -> Findings:

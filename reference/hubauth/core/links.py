@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from hubauth.core import authority, extension, once, owed, perms, plain, presence
+from hubauth.core import authority, extension, once, owed, perms, plain, presence, unheard
 from hubauth.core.inputs import PARENT, Link, LinkUp, PolicyChanged, TimerFired
 from hubauth.core.messages import CODES, Answer, Authenticate, Frame, Major, PermsInvalidate, Reason, Register
 from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Pending, Plain, Purpose, Registration, entry_of, is_authority
@@ -89,8 +89,6 @@ def on_join_answer(t: Transition, frame: Frame, pending: Pending, answer: Answer
         t.invalidations += 1
         # Hubs below never lost their parent, but what this hub missed they have missed with it.
         perms.pass_down(t, PermsInvalidate((), "parent is back"), PARENT)
-        if not t.parent_extended:
-            t.put_plain(PARENT, evolve(t.plain.get(PARENT, Plain()), invalidations=t.invalidations))
     owed.welcome(t, PARENT_NEIGHBOUR)
     presence.start_announcing(t)
 
@@ -114,14 +112,13 @@ def on_timer(t: Transition, fired: TimerFired) -> None:
     pending = t.pending.get(fired.timer)
     if pending is None:
         return
-    t.take_pending(fired.timer, fired=True)
+    unheard.forget(t, fired.timer, fired=True)
     if pending.purpose is Purpose.SENT:
         once.run_out(t, pending)
         return
     if pending.purpose is Purpose.PACE:
         owed.go_on_telling(t, pending)
         return
-    plain.not_in_time(t, pending)
     if pending.purpose in (Purpose.SELF_REGISTER, Purpose.SELF_AUTHENTICATE):
         _try_again(t)
     elif pending.purpose is Purpose.REVOKE:

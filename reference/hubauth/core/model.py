@@ -72,10 +72,8 @@ class Plain:
     """As which of them it may name itself."""
     peer: str = ""
     """Where it connects from."""
-    timed_out: tuple[Action, ...] = ()
-    """What was asked of it at least once and not answered in time, sorted."""
     invalidations: int = 0
-    """The parent: ``State.invalidations`` when it became present."""
+    """``State.invalidations`` when the hub joined, or this one was admitted by it."""
 
 
 @frozen
@@ -117,8 +115,14 @@ class Purpose(Enum):
     """What went before on this link is acknowledged by the answer."""
     SENT = "sent"
     """A revoke that was sent to a plain neighbour: it may come back as an echo, and may be confirmed."""
+    UNHEARD = "unheard"
+    """A plain neighbour was asked, and nobody waits for its answer any more."""
     PACE = "pace"
     """More was kept for a plain neighbour than is sent at once."""
+
+
+TIMELESS = (Purpose.DISMISS, Purpose.FENCE, Purpose.UNHEARD)
+"""What no timer runs for."""
 
 
 @frozen
@@ -143,7 +147,8 @@ class Pending:
     credential: str = ""
     held: Frame | None = None
     number: int = 0
-    """FENCE: the last revoke before it. SENT: 1 once it is confirmed."""
+    """FENCE: the last revoke before it. SENT: 1 once it is confirmed. UNHEARD: 1 once a revoke
+    about the device has followed it."""
     epoch: int = 0
     """``State.perms_epoch`` when this was asked, ``State.invalidations`` where the node is not known before the answer:
     a later one means the answer's permissions are stale."""
@@ -376,9 +381,14 @@ def learnt_rank(node_id: int, learnt: Learnt) -> int:
     return learnt.turn << 32 | node_id
 
 
+_SEARCHES = (Action.ASSIST_AUTHENTICATE, Action.ASSIST_QUERY_CREDENTIAL)
+
+
 def subjects_of(pending: Pending) -> tuple[Subject, ...]:
     """What a later revoke, invalidation or answer will look a pending request up by."""
     if pending.purpose in (Purpose.AUTHENTICATE, Purpose.QUERY, Purpose.CONFIRM):
+        return (pending.device_id,)
+    if pending.purpose is Purpose.RELAY and pending.asker is not None and pending.action in _SEARCHES:
         return (pending.device_id,)
     if pending.purpose is Purpose.ADMIT:
         return pending.device_id, pending.node_id
@@ -390,9 +400,14 @@ def subjects_of(pending: Pending) -> tuple[Subject, ...]:
 
 
 def queues_of(pending: Pending) -> tuple[tuple[Link | None, Link], ...]:
-    """Where a pending request counts: its asker's for one neighbour, and everybody's (None) who wants to enter."""
+    """Where a pending request counts: its asker's for one neighbour, and everybody's (None) who wants to enter.
+
+    What nobody waits for any more counts as the neighbour's own.
+    """
     if pending.asked is None:
         return ()
+    if pending.purpose is Purpose.UNHEARD:
+        return ((pending.asked, pending.asked),)
     entering = pending.action in ENTRANCE or (pending.purpose is Purpose.RELAY and pending.asker is None)
     everybody = ((None, pending.asked),) if entering else ()
     return everybody if pending.asker is None else ((pending.asker, pending.asked), *everybody)

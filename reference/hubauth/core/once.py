@@ -4,6 +4,7 @@ A plain hub cannot tell a repetition from a new revoke and need not answer: what
 since. It may send a revoke back to where it came from, and it may confirm one by answering it.
 """
 
+from hubauth.core import unheard
 from hubauth.core.extension import speaks
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Action, Answer, Frame, Major, Revoke
@@ -21,6 +22,7 @@ def was_plain(t: Transition, key: int) -> bool:
 def send(t: Transition, link: Link, message: Revoke, originator: int, trace_id: int = 0) -> None:
     """Send a revoke to a plain neighbour, and remember it for as long as it may come back."""
     t.cite("REV-23", "TIME-1")
+    unheard.end(t, link, message)
     msg_id = t.take_msg_id()
     t.emit(Send(link, Frame(message, Major.CMD, msg_id, originator, 0, trace_id=trace_id)))
     sent = t.asked.get((link, Action.REVOKE), EMPTY)
@@ -54,7 +56,7 @@ def confirm(t: Transition, link: Link, answer: Answer) -> int:
         t.cite("REV-25")
         originator = sent.originator
         if not sent.number:
-            t.mark_confirmed(msg_id)
+            t.flag_pending(msg_id)
     return originator
 
 

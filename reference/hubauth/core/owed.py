@@ -20,7 +20,7 @@ from attrs import evolve
 from hubauth.core import once
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
-from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Purpose, is_extended
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Owed, Pending, Plain, Purpose, is_extended
 from hubauth.core.ordered import EMPTY, OrderedIds
 from hubauth.core.outputs import Send
 from hubauth.core.transition import Transition
@@ -88,6 +88,8 @@ def welcome(t: Transition, key: int) -> None:
     if extended:
         _next_batch(t, key, link)
     else:
+        if t.invalidations:
+            t.put_plain(link, evolve(t.plain.get(link, Plain()), invalidations=t.invalidations))
         _tell_kept(t, key, link)
 
 

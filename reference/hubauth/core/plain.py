@@ -2,11 +2,11 @@
 
 from attrs import evolve
 
-from hubauth.core import authority, perms
+from hubauth.core import authority, perms, unheard
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import Link
 from hubauth.core.messages import Action, Answer, Reason
-from hubauth.core.model import Pending, Plain, Purpose, asked_for, is_plain
+from hubauth.core.model import Pending, Plain, Purpose, asked_for
 from hubauth.core.transition import Transition
 
 # Who is trusted to be one
@@ -56,9 +56,9 @@ def find_asked(t: Transition, link: Link, answer: Answer) -> int | None:
         if answer.action in (None, asked_for(t.pending[msg_id]))
         if answer.reason is not Reason.OK or _proves(t.pending[msg_id], answer)
     ]
-    if not fits or (answer.reason is not Reason.OK and len(fits) > 1):
-        return None
-    return fits[0]
+    if answer.reason is not Reason.OK:
+        return fits[0] if len(fits) == 1 else None
+    return min(fits, key=lambda msg_id: unheard.rank(t.pending[msg_id]), default=None)
 
 
 def doubted(t: Transition, pending: Pending) -> Pending:
@@ -79,27 +79,13 @@ def _proves(pending: Pending, answer: Answer) -> bool:
 
 
 def _only_one(t: Transition, link: Link, action: Action | None) -> int | None:
-    """The only request of its kind, if none of that kind is unanswered: a failure that names nobody means that."""
+    """The only request of its kind: a failure that names nobody means that."""
     kinds = (action,) if action is not None else (Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE, *_JOINING)
-    plain = t.plain.get(link)
-    if plain is not None and any(kind in plain.timed_out for kind in kinds):
-        return None
     found = [msg_id for kind in kinds for msg_id in t.asked.get((link, kind), ())]
     return found[0] if len(found) == 1 else None
 
 
 _JOINING = (Action.REGISTER, Action.AUTHENTICATE)
-
-
-def not_in_time(t: Transition, pending: Pending) -> None:
-    """What was asked of a plain neighbour was not answered: its answer may still come, and name nobody."""
-    link, action = pending.asked, asked_for(pending)
-    if link is None or not is_plain(t, link):
-        return
-    known = t.plain.get(link, Plain())
-    if action not in known.timed_out:
-        late = tuple(sorted((*known.timed_out, action), key=lambda one: one.value))
-        t.put_plain(link, evolve(known, timed_out=late))
 
 
 # Where their devices are

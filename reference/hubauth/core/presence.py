@@ -4,7 +4,7 @@ Presence never looks at a credential and verification never looks at presence: t
 whatever order messages of different links arrive in.
 """
 
-from hubauth.core import authority, once, search
+from hubauth.core import authority, once, search, unheard
 from hubauth.core.inputs import PARENT, Link, Received
 from hubauth.core.messages import Action, AssistOffline, Frame, HubDismiss, HubOnline, Major, Offline, Reason
 from hubauth.core.model import Pending, Purpose, Route, Session, is_extended
@@ -117,7 +117,7 @@ def forget_asker(t: Transition, link: Link) -> None:
     """Nobody is left to answer on ``link``."""
     for msg_id in t.waiting.get(link, ()):
         t.cite("LINK-7")
-        t.take_pending(msg_id)
+        unheard.forget(t, msg_id)
 
 
 def refuse_needing_session(t: Transition, link: Link) -> None:
@@ -126,7 +126,7 @@ def refuse_needing_session(t: Transition, link: Link) -> None:
         if t.pending[msg_id].purpose in _ENTRANCE:
             continue
         t.cite("LINK-10")
-        pending = t.take_pending(msg_id)
+        pending = unheard.forget(t, msg_id)
         if pending.purpose is not Purpose.REVOKE:
             settle(t, pending, Reason.FORBIDDEN)
 
@@ -151,7 +151,7 @@ def fail_asked(t: Transition, link: Link) -> None:
             once.run_out(t, pending)
         elif pending.climbs:
             search.go_on(t, pending, Reason.UNREACHABLE)
-        else:
+        elif pending.purpose is not Purpose.UNHEARD:
             t.cite("LINK-6")
             give_up(t, pending)
 

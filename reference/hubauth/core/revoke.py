@@ -7,11 +7,11 @@ repeated revoke from killing a credential that was issued after it.
 
 from attrs import evolve
 
-from hubauth.core import once, owed, presence
+from hubauth.core import once, owed, presence, unheard
 from hubauth.core.credentials import same_credential
 from hubauth.core.inputs import PARENT, Link, OperatorRevoke, Received
 from hubauth.core.messages import Action, Answer, Frame, HubFence, Major, Reason, Revoke
-from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Purpose, is_extended, is_plain
+from hubauth.core.model import PARENT_NEIGHBOUR, Entry, Neighbour, Pending, Purpose, is_extended, is_plain
 from hubauth.core.outputs import NoteKind, Send, Tell
 from hubauth.core.perms import check_permission
 from hubauth.core.routing import lower_hop_limit
@@ -38,10 +38,15 @@ def on_revoke(t: Transition, received: Received, message: Revoke) -> None:
             t.note("EXT-10", f"revoke {message.seq} was handled before", received.link)
             return
         t.put_neighbour(key, evolve(neighbour, handled=message.seq))
-    elif is_plain(t, received.link) and received.frame.target == 0 and once.is_echo(t, received.link, message):
-        t.note("REV-24", f"the echo of a revoke of {message.device_id}", received.link)
-        return
-    _dispatch(t, message, received.frame, received.frame.source, received.link)
+    frame = received.frame
+    if is_plain(t, received.link) and frame.target in (0, t.node_id):
+        # Whom a plain hub addresses is the next hub: the documents know no revoke but the broadcast.
+        t.cite("REV-24")
+        frame = evolve(frame, target=0)
+        if once.is_echo(t, received.link, message):
+            t.note("REV-24", f"the echo of a revoke of {message.device_id}", received.link)
+            return
+    _dispatch(t, message, frame, frame.source, received.link)
 
 
 def on_fence(t: Transition, received: Received, _: HubFence) -> None:
@@ -168,10 +173,20 @@ def _registers(t: Transition, link: Link) -> bool:
 def _cancel_authentications(t: Transition, message: Revoke) -> None:
     """An answer that was sent just before the revoke must not let the device back in."""
     for msg_id in t.asking.get(message.device_id, ()):
-        if not message.credential or same_credential(t.pending[msg_id].credential, message.credential):
-            pending = t.take_pending(msg_id)
+        if _is_ended(t, t.pending[msg_id], message):
+            pending = unheard.forget(t, msg_id)
             t.cite("REG-17" if pending.asker is None else "REV-11")
             settle(t, pending, Reason.NOT_ADMITTED)
+
+
+def _is_ended(t: Transition, pending: Pending, message: Revoke) -> bool:
+    """Whether a revoke means what a device or, having no memory of revokes itself, a plain hub waits for."""
+    if pending.purpose is not Purpose.RELAY:
+        return not message.credential or same_credential(pending.credential, message.credential)
+    if pending.asker is None or not is_plain(t, pending.asker):
+        return False
+    named = message.credential and pending.credential
+    return not named or same_credential(pending.credential, message.credential)
 
 
 # How it travels

@@ -75,6 +75,8 @@ _ASSISTS = (
     Action.ASSIST_QUERY_CREDENTIAL,
     Action.ASSIST_OFFLINE,
 )
+_OF_PLAIN_HUBS = (*_ASSISTS, Action.REVOKE, Action.OFFLINE, Action.GET_PERMS)
+"""By which a hub that never authenticates shows that it is there."""
 _EXTENSION = (Action.HUB_ONLINE, Action.HUB_DISMISS, Action.HUB_FENCE)
 
 
@@ -186,11 +188,13 @@ def _means_the_hub(t: Transition, link: Link, action: Action | None) -> bool:
 def _trust(t: Transition, received: Received, action: Action) -> None:
     """Believe an unknown link that it is the hub it says it is: by where it comes from or, in laboratories, anyhow."""
     node_id = received.frame.source
-    if action not in _ASSISTS or node_id in (0, t.node_id):
+    if action not in _OF_PLAIN_HUBS or node_id in (0, t.node_id):
         return
     if plain.may_be(t, received.link, node_id):
         t.cite("TRUST-9")
-    elif t.policy.trust is Trust.OPEN and not plain.is_live(t, node_id) and not authority.has_given_out(t, node_id):
+    elif action in _ASSISTS and t.policy.trust is Trust.OPEN and not plain.is_live(t, node_id):
+        if authority.has_given_out(t, node_id):
+            return
         t.cite("TRUST-5")
     else:
         return
@@ -273,7 +277,7 @@ def _settle_with(t: Transition, received: Received, pending: Pending, answer: An
             register.on_confirmation(t, pending, answer)
         case Purpose.FENCE:
             owed.on_fence_answer(t, pending, answer)
-        case Purpose.DISMISS | Purpose.REVOKE:
+        case Purpose.DISMISS | Purpose.REVOKE | Purpose.UNHEARD:
             pass
 
 

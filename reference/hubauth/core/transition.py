@@ -7,7 +7,7 @@ here and nowhere else: an index cannot be forgotten, and every change is recorde
 
 from collections.abc import Callable
 from itertools import compress
-from operator import attrgetter, is_not, ne
+from operator import attrgetter, ne
 from typing import Any, TypeAlias
 
 from attrs import evolve, fields
@@ -16,6 +16,7 @@ from immutables import Map
 from hubauth.core.inputs import Link
 from hubauth.core.messages import Action, Grant, Revoke
 from hubauth.core.model import (
+    TIMELESS,
     Debts,
     Entry,
     Index,
@@ -59,6 +60,15 @@ class Step:
     rules: tuple[str, ...]
     changes: tuple[Change, ...]
     """What differs between the two states, for the incremental digest."""
+    cited: tuple[str, ...] = ()
+    """The rules in the order in which they were cited."""
+    marks: tuple[int, ...] = ()
+    """How many of them had been when each output was made."""
+
+    def rules_behind(self, output: Output) -> tuple[str, ...]:
+        """The rules that led to one of the outputs, the last one cited first."""
+        at = next(at for at, other in enumerate(self.outputs) if other is output)
+        return tuple(dict.fromkeys(reversed(self.cited[: self.marks[at]])))
 
 
 STATE_FIELDS = tuple(attribute.name for attribute in fields(State) if attribute.name != "index")
@@ -73,7 +83,7 @@ _index_values: Callable[[object], tuple[Any, ...]] = attrgetter(*INDEX_FIELDS)
 class Transition:
     """The tables of one state, open for writing."""
 
-    __slots__ = (*STATE_FIELDS, *INDEX_FIELDS, "before", "changes", "cited", "outputs", "policy", "unanswered")
+    __slots__ = (*STATE_FIELDS, *INDEX_FIELDS, "before", "changes", "cited", "marks", "outputs", "policy", "unanswered")
 
     node_id: int
     credential: str
@@ -119,6 +129,7 @@ class Transition:
         self.before = state
         self.outputs: list[Output] = []
         self.cited: list[str] = []
+        self.marks: list[int] = []
         self.changes: list[Change] = []
         self.unanswered: list[Pending] = []
         # One by one, because this is done for every step and a loop over names costs ten times as much.
@@ -165,15 +176,52 @@ class Transition:
     def finish(self) -> Step:
         """The step as a value; the very same state if nothing changed."""
         state, index = self.before, self.before.index
-        old, new = _scalars(state), _scalars(self)
-        if old != new:
+        if self._scalars_differ(state):
+            old, new = _scalars(state), _scalars(self)
             self.changes += compress(zip(_HUB, SCALARS, old, new, strict=True), map(ne, old, new))
-        derived = _index_values(self)
-        if any(map(is_not, derived, _index_values(index))):
-            state = State(*(*new, *_tables(self), Index(*derived)))
+        if self._index_differs(index):
+            state = State(*(*_scalars(self), *_tables(self), Index(*_index_values(self))))
         elif self.changes:
-            state = State(*(*new, *_tables(self), index))
-        return Step(state, tuple(self.outputs), tuple(dict.fromkeys(self.cited)), tuple(self.changes))
+            state = State(*(*_scalars(self), *_tables(self), index))
+        cited = tuple(self.cited)
+        rules = tuple(dict.fromkeys(cited))
+        return Step(state, tuple(self.outputs), rules, tuple(self.changes), cited, tuple(self.marks))
+
+    # Written out, because this is done for every step: a loop over names costs three times as much.
+
+    def _scalars_differ(self, state: State) -> bool:
+        return (
+            self.node_id != state.node_id
+            or self.credential != state.credential
+            or self.journal != state.journal
+            or self.next_node_id != state.next_node_id
+            or self.next_msg_id != state.next_msg_id
+            or self.parent_present != state.parent_present
+            or self.parent_extended != state.parent_extended
+            or self.parent_node != state.parent_node
+            or self.perms_epoch != state.perms_epoch
+            or self.invalidations != state.invalidations
+            or self.announcing != state.announcing
+            or self.announce_timer != state.announce_timer
+        )
+
+    def _index_differs(self, index: Index) -> bool:
+        return (
+            self.link_of_node is not index.link_of_node
+            or self.node_of_device is not index.node_of_device
+            or self.online_via is not index.online_via
+            or self.waiting is not index.waiting
+            or self.queues is not index.queues
+            or self.asking is not index.asking
+            or self.asked is not index.asked
+            or self.learnt_over is not index.learnt_over
+            or self.dismissed is not index.dismissed
+            or self.roster is not index.roster
+            or self.roster_of_role is not index.roster_of_role
+            or self.others is not index.others
+            or self.named_and_registered is not index.named_and_registered
+            or self.debts is not index.debts
+        )
 
     # Output and evidence
 
@@ -182,6 +230,8 @@ class Transition:
         self.cited += rules
 
     def emit(self, output: Output) -> None:
+        """Do something, because of the rules that were cited before."""
+        self.marks.append(len(self.cited))
         self.outputs.append(output)
 
     def note(self, rule: str, detail: str, link: Link | None = None, kind: NoteKind = NoteKind.DROPPED) -> None:
@@ -422,14 +472,15 @@ class Transition:
             self.start_timer(msg_id, self.policy.revoke_memory_seconds)
         elif pending.purpose is Purpose.PACE:
             self.start_timer(msg_id, 0.0)
-        elif _has_timer(pending):
+        elif pending.purpose not in TIMELESS:
             self.cite("TIME-1")
             self.start_timer(msg_id, self.policy.request_seconds)
 
     def mark_stale(self, msg_id: int) -> None:
         self._put("pending", msg_id, evolve(self.pending[msg_id], stale=True))
 
-    def mark_confirmed(self, msg_id: int) -> None:
+    def flag_pending(self, msg_id: int) -> None:
+        """Set ``number`` to 1, for the purposes that have two states."""
         self._put("pending", msg_id, evolve(self.pending[msg_id], number=1))
 
     def take_pending(self, msg_id: int, *, fired: bool = False) -> Pending:
@@ -445,7 +496,7 @@ class Transition:
             self.asked = _strike(self.asked, key, msg_id)
         if pending.purpose is Purpose.DISMISS:
             self.dismissed = self.dismissed.delete((pending.asked, pending.node_id))
-        if _has_timer(pending) and not fired:
+        if pending.purpose not in TIMELESS and not fired:
             self.cancel_timer(msg_id)
         return pending
 
@@ -481,10 +532,6 @@ class Transition:
         self.roster_of_role = _enlist(self.roster_of_role, role, node_id)
         if node_id in self.others.named:
             self.others = evolve(self.others, named=self.others.named.discard(node_id))
-
-
-def _has_timer(pending: Pending) -> bool:
-    return pending.purpose not in (Purpose.DISMISS, Purpose.FENCE)
 
 
 def _enlist(table: Map[Any, OrderedIds], key: Any, item: int) -> Map[Any, OrderedIds]:

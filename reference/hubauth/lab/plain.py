@@ -50,6 +50,7 @@ class PlainHub:
     credential: str = ""
     query: bool = False  # asks for credentials instead of having them verified
     msg_id: str = "echo"  # or zero: always 0; or reordered: echo, answers to hubs wait for flush, the last goes first
+    echoes: bool = False  # a revoke goes back to where it came from, too
     terse: bool = False  # failures lack the device_id to hubs, too, as in 000:98 and 002:98
     hub_devices: tuple[str, ...] = ()  # are hubs once they authenticate; others by their first assist_*
     first_node_id: int = 100
@@ -65,13 +66,13 @@ class PlainHub:
     heard: list[dict[str, Any]] = field(default_factory=list)  # answers to the operator
 
     def __post_init__(self) -> None:
-        self._links, self._out = set[int](), list[tuple[int, Frame]]()
+        self.links, self._out = set[int](), list[tuple[int, Frame]]()
         self._revokes, self._held = dict[str, Asked](), dict[int, dict[str, Frame]]()
         self._flat, self._word = self.dialect == "flat", "auth" if self.dialect == "auth" else "login"
         self._actions = {"flat": FLAT, "login": LOGIN, "auth": AUTH}[self.dialect]
 
     def link_up(self, link: int) -> list[tuple[int, Frame]]:
-        self._links.add(link)
+        self.links.add(link)
         if link == PARENT and self.joins:
             action = self._word if self.credential or (self._flat and self.node_id) else "register"
             mine = {"device_id": self.device_id, "credential": self.credential}
@@ -80,7 +81,7 @@ class PlainHub:
         return self.flush(())
 
     def link_down(self, link: int) -> list[tuple[int, Frame]]:
-        self._links.discard(link)
+        self.links.discard(link)
         self._held.pop(link, None)
         self.hubs.pop(link, None)
         self.parent_present &= link != PARENT
@@ -155,7 +156,7 @@ class PlainHub:
     def _admit(self, asked: Asked, node: int, credential: str) -> None:
         if not asked.action.startswith("assist_"):  # the direct hub; those above keep no credential: 000:10, 000:16
             self.whitelist[asked.device_id] = node, credential
-        if asked.link != PARENT and asked.link in self._links:
+        if asked.link != PARENT and asked.link in self.links:
             self.index[node] = asked.link, asked.device_id
             self.hubs |= {asked.link: node} if asked.device_id in self.hub_devices else {}
         told: dict[str, Any] = {} if self._flat else {"credential": credential}
@@ -210,7 +211,8 @@ class PlainHub:
             del self.whitelist[asked.device_id]
         if node:  # 000:11
             self._answer(asked, 1 if agrees else 4402, device_id=asked.device_id, node_id=node)
-        for link in sorted({*self.hubs, *([PARENT] if self.parent_present else [])} - {asked.link}):
+        neighbours = {*self.hubs, *([PARENT] if self.parent_present else [])}
+        for link in sorted(neighbours if self.echoes else neighbours - {asked.link}):
             self._request(link, "revoke", asked.data)
 
     def _offline(self, asked: Asked) -> None:
@@ -274,7 +276,7 @@ class PlainHub:
         number, major = 0 if self.msg_id == "zero" else asked.msg_id, OK_RESP if code == 1 else ERR_RESP
         frame = Frame(body, self.node_id, self.hubs.get(asked.link, 0), number, major)  # 000:58, 002:75-77, 002:124
         held = self._held.get(asked.link, {})
-        holds = self.msg_id == "reordered" and asked.action.startswith("assist_") and asked.link in self._links
+        holds = self.msg_id == "reordered" and asked.action.startswith("assist_") and asked.link in self.links
         if holds and asked.device_id not in held:
             self._held[asked.link] = held | {asked.device_id: frame}
         else:
@@ -285,5 +287,5 @@ class PlainHub:
         self._out = self.flush((link,))
         if link == OPERATOR:
             self.heard.append(frame.body["data"])
-        elif link in self._links:
+        elif link in self.links:
             self._out.append((link, frame))

@@ -9,9 +9,9 @@ from hubauth.core.messages import Authenticate, Frame, Revoke
 from hubauth.core.model import State
 from hubauth.core.policy import Reregister
 from hubauth.network.history import HubHistory, Name
-from hubauth.network.observed import tell
 from hubauth.network.tree import Network, connect, deliver, is_settled, say, waiting
 from hubauth.promises.monitor import Monitor
+from hubauth.seen import tell
 
 TreeInvariant: TypeAlias = Callable[[Network], Findings]
 

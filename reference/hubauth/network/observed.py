@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from attrs import evolve
+
+from hubauth import seen
 from hubauth.core.inputs import Input, LinkDown, LinkUp, OperatorRevoke, PolicyChanged, Received, TimerFired
 from hubauth.core.messages import Answer, Frame
-from hubauth.core.model import Purpose, State, is_authority
+from hubauth.core.model import Purpose, State
 from hubauth.core.outputs import Close, Note, NoteKind, Send
 from hubauth.core.policy import Assist, Policy
 from hubauth.core.transition import Change, Step
@@ -17,26 +20,15 @@ _REFUSALS = (NoteKind.POLICY_REFUSED, NoteKind.COMMAND_REFUSED)
 def setting_of(policies: Mapping[str, Policy], hub: str, state: State) -> Setting:
     """What the monitor is told of a hub's configuration among those of its tree."""
     policy, everybody = policies[hub], list(policies.values())
-    verified = {binding.device_id for binding in policy.verified_here}
-    bindings = ((one.device_id, one.node_id, one.credential) for one in policy.provisioned)
-    here, own = is_authority(policy, state.node_id), {policy.node_id, policy.authority}
     extended = all(each.has_extension for each in everybody)
     at_root = all(each.authority == 0 for each in everybody)
     by_query = all(each.assist is Assist.QUERY for each in everybody)
-    replaces = policy.revoke_on_reregister and policy.has_presence
-    return Setting(
-        device_id=policy.device_id,
-        bindings=frozenset((name, node_id, key if name in verified else "") for name, node_id, key in bindings),
-        hubs=frozenset(
-            one.device_id for one in policy.provisioned if "auth.assist" in policy.resolve(one.node_id).perms
-        ),
-        reserved=policy.kept_nodes - {one.node_id for one in policy.provisioned} - own if here else frozenset(),
-        replaces=replaces,
+    replace = all(each.revoke_on_reregister and each.has_presence for each in everybody)
+    return evolve(
+        seen.setting_of(policy, state.node_id),
+        replaces=policy.revoke_on_reregister and policy.has_presence,
         extended=extended,
-        searches=at_root
-        and extended
-        and all(each.revoke_on_reregister and each.has_presence for each in everybody)
-        and (policy.assist is Assist.AUTH or by_query),
+        searches=at_root and extended and replace and (policy.assist is Assist.AUTH or by_query),
     )
 
 
@@ -95,15 +87,3 @@ def at_rest(hub: str, changes: Iterable[Change]) -> Iterator[Event]:
             case _:
                 continue
         yield Event("rests", hub, 0, Frame(b""), (place, (table, key)), *about)
-
-
-def tell(promise: str, later: Event, earlier: Event | None) -> str:
-    """A broken promise in a line, without credentials."""
-    return f"{promise}: {_words(later)}" + (f"; but {_words(earlier)}" if earlier is not None else "")
-
-
-def _words(event: Event) -> str:
-    body = event if isinstance(event.frame.body, bytes) else event.frame.body
-    subject = [getattr(body, name, "") or "" for name in ("device_id", "node_id", "reason")]
-    words = [f"[{event.at}]", event.hub, event.kind, "" if body is event else type(body).__name__, *subject]
-    return " ".join(str(word) for word in words if word != "")

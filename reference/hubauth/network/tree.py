@@ -7,7 +7,7 @@ whoever drives the network chooses the next event, and so can reach every interl
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from attrs import evolve, field, frozen
 from immutables import Map
@@ -65,6 +65,14 @@ class Happened:
     step: Step
 
 
+class Stranger(Protocol):
+    """A hub of another kind: a value that is given what happened, and is followed by another one."""
+
+    def take(self, happened: Input) -> "tuple[Stranger, tuple[Send, ...]]":
+        """The hub after this, and what it sends."""
+        ...
+
+
 @frozen
 class Network:
     """Hubs, connections, and what devices have received.
@@ -75,6 +83,8 @@ class Network:
     policies: Map[Name, Policy]
     states: Map[Name, State]
     parents: Map[Name, Name]
+    strangers: Map[Name, Stranger] = field(factory=Map)
+    """Hubs of other kinds, which nobody watches: they are in ``parents`` and in no other table."""
     connections: Map[int, Connection] = field(factory=Map)
     next_connection: int = 1
     timers: Map[tuple[Name, int], float] = field(factory=Map)
@@ -102,6 +112,11 @@ def build(hubs: dict[Name, tuple[Name | None, Policy]]) -> Network:
     return Network(policies, states, parents, monitor=Monitor().watch(seen))
 
 
+def is_hub(network: Network, name: Name) -> bool:
+    """Whether this is the name of a hub, of whatever kind."""
+    return name in network.states or name in network.strangers
+
+
 def credential(number: int) -> str:
     """The credential that the network issues under this number: well formed, and readable in a failing test."""
     return f"c{number:042d}"
@@ -121,7 +136,7 @@ def connect(network: Network, child: Name, parent: Name | None = None) -> Networ
         last=(),
     )
     network = feed(network, at, LinkUp(number))
-    if child in network.states:
+    if is_hub(network, child):
         return _also(network, feed(network, child, LinkUp(PARENT)))
     return network
 
@@ -141,9 +156,9 @@ def deliver(network: Network, number: int, way: Way) -> Network:
     hub, link = (connection.parent, number) if way is Way.UP else (connection.child, PARENT)
     if item is Mark.DOWN:
         network = _close_end(network, number, way)
-        return feed(network, hub, LinkDown(link)) if hub in network.states else _rest(evolve(network, last=()))
+        return feed(network, hub, LinkDown(link)) if is_hub(network, hub) else _rest(evolve(network, last=()))
     assert isinstance(item, Frame)
-    if hub not in network.states:
+    if not is_hub(network, hub):
         inbox = (*network.inboxes.get(hub, ()), item)
         return _rest(evolve(network, inboxes=network.inboxes.set(hub, inbox), last=()))
     return feed(network, hub, Received(link, item, credential(network.fresh)))
@@ -198,6 +213,8 @@ def restart(network: Network, hub: Name, found: State | None = None) -> Network:
 
 def feed(network: Network, hub: Name, happened: Input) -> Network:
     """Let one hub take one step and do what it asks for."""
+    if hub in network.strangers:
+        return _feed_stranger(network, hub, happened)
     before = network.states[hub]
     done = step(network.policies[hub], before, happened)
     network = evolve(
@@ -275,6 +292,14 @@ def _close_end(network: Network, number: int, way: Way) -> Network:
     return evolve(network, connections=network.connections.delete(number))
 
 
+def _feed_stranger(network: Network, hub: Name, happened: Input) -> Network:
+    after, said = network.strangers[hub].take(happened)
+    network = evolve(_count_issued(network, happened, said), strangers=network.strangers.set(hub, after), last=())
+    for output in said:
+        network = _send(network, hub, output.link, output.frame)
+    return _rest(network)
+
+
 def _at(network: Network, hub: Name, link: Link) -> tuple[int, Way] | None:
     """The connection behind a hub's link, and the direction away from the hub."""
     if link != PARENT:
@@ -308,9 +333,14 @@ def _remember(network: Network, hub: Name, before: State, happened: Input, done:
     now = history.now + 1
     of_hub = follow(history.hubs.get(hub, HubHistory()), now, network.policies[hub], before, happened, done)
     network = evolve(network, history=evolve(history, now=now, hubs=history.hubs.set(hub, of_hub)))
-    if isinstance(happened, Received) and any(_issues(output, happened.fresh) for output in done.outputs):
-        network = evolve(network, fresh=network.fresh + 1)
+    network = _count_issued(network, happened, done.outputs)
     return _show(network, observe(network.policies, hub, before, happened, done))
+
+
+def _count_issued(network: Network, happened: Input, outputs: Iterable[Output]) -> Network:
+    if isinstance(happened, Received) and any(_issues(output, happened.fresh) for output in outputs):
+        return evolve(network, fresh=network.fresh + 1)
+    return network
 
 
 def _issues(output: Output, fresh: str) -> bool:

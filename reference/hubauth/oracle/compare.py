@@ -5,19 +5,26 @@ from what it did, as in the replay of a trace. A step that does not conform, or 
 be tried again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from attrs import evolve, frozen
+from msgspec import UnsetType
 
 from hubauth.core.canonical import digest_of
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import LinkUp, OperatorInvalidate, OperatorRevoke, PolicyChanged
+from hubauth.core.inputs import PARENT, LinkUp, OperatorInvalidate, OperatorRevoke, PolicyChanged, TimerFired
 from hubauth.core.invariants import check_state
-from hubauth.core.model import State
+from hubauth.core.model import TIMELESS, Purpose, State
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
+from hubauth.forms.events import Event, Kind, encode_command, encode_origin
+from hubauth.forms.policies import encode_policy
+from hubauth.judge.aliases import Aliases, bind_all
+from hubauth.judge.compare import UNKNOWN_JOURNAL, Difference, compare, visible
+from hubauth.judge.taking import Situation, take, take_timer
+from hubauth.judge.verdicts import Outcome
 from hubauth.oracle.forms import (
     CloseForm,
     FrameForm,
@@ -32,12 +39,6 @@ from hubauth.oracle.forms import (
     read_input,
 )
 from hubauth.oracle.vectors import StepForm, next_policy, step_form
-from hubauth.trace.aliases import Aliases, bind_all
-from hubauth.trace.compare import UNKNOWN_JOURNAL, Difference, find_difference, visible
-from hubauth.trace.events import Event, Kind, encode_command, encode_origin
-from hubauth.trace.policies import encode_policy
-from hubauth.trace.taking import Situation, take
-from hubauth.trace.verdicts import Outcome
 from hubauth.wire.header import Version
 
 
@@ -48,6 +49,23 @@ class Comparison:
     outcome: Outcome
     did: StepForm
     difference: Difference | None = None
+
+
+def timer_names(state: State) -> Iterator[tuple[int, TimerForm]]:
+    """The timers that run in this state, by their numbers, and what each is called by somebody with other numbers.
+
+    A timer has the name of the request that it belongs to. Those of remembered revokes and of what is sent in batches
+    belong to none that was sent, and are called by their link.
+    """
+    if state.announcing is not None:
+        yield state.announce_timer, TimerForm(link=PARENT)
+    for number, pending in state.pending.items():
+        if pending.purpose is Purpose.REVOKE and pending.asker is not None:
+            yield number, TimerForm(timer=pending.msg_id, link=pending.asker)
+        elif pending.purpose is Purpose.PACE and pending.asked is not None:
+            yield number, TimerForm(link=pending.asked)
+        elif pending.purpose not in TIMELESS:
+            yield number, TimerForm(timer=number)
 
 
 class Model:
@@ -79,6 +97,11 @@ class Model:
         return self._now.state
 
     @property
+    def aliases(self) -> Aliases:
+        """What the other hub calls that which the reference calls otherwise."""
+        return self._now.aliases
+
+    @property
     def digest(self) -> str:
         return digest_of(self.state).hex()
 
@@ -87,8 +110,8 @@ class Model:
         self._now = self._first
 
     def take(self, form: InputForm) -> StepForm:
-        """Let the reference take a step by itself. MsgIDs and timers are its own."""
-        happened = read_input(form, self.policy.dialect)
+        """Let the reference take a step by itself. MsgIDs and timers are its own; a timer may be called by its link."""
+        happened = self._timer_of(form) or read_input(form, self.policy.dialect)
         done = step(self.policy, self.state, happened)
         after = evolve(self._now, policy=next_policy(self.policy, happened, done), state=done.state)
         did = self._did(form, done)
@@ -98,11 +121,16 @@ class Model:
     def compare(self, form: InputForm, outputs: Iterable[OutputForm], *, complete: bool = True) -> Comparison:
         """Judge what another hub did. MsgIDs and timers are the other's; ``complete``: it will do nothing more."""
         seen = [self._row_of_output(output) for output in outputs if isinstance(output, SendForm | CloseForm)]
-        taken = take(self._now, self._row_of_input(form), seen)
+        timer = self._timer_of(form)
+        if timer is not None:
+            taken = take_timer(self._now, 0, timer.timer)
+        else:
+            taken = take(self._now, self._row_of_input(form), seen)
         done, after = taken.done, taken.after
         did = self._did(form, done)
         expected = visible(done.outputs)
-        difference = taken.wrong or find_difference(self._now.codec, expected, seen, done.rules)
+        found = compare(self._now.codec, done, expected, seen).differences
+        difference = taken.wrong or next(iter(found), None)
         if difference is None:
             bound = bind_all(after.aliases, expected, seen, self._now.codec, done.state)
             if not isinstance(bound, Difference):
@@ -114,6 +142,12 @@ class Model:
 
     def _did(self, form: InputForm, done: Step) -> StepForm:
         return step_form(form, done, self.policy.dialect, digest_of(done.state).hex())
+
+    def _timer_of(self, form: InputForm) -> TimerFired | None:
+        """The timer that a form calls by its link, if it does so. Number 0 is no timer: nothing happens."""
+        if not isinstance(form, TimerForm) or isinstance(form.link, UnsetType):
+            return None
+        return TimerFired(next((number for number, name in timer_names(self.state) if name == form), 0))
 
     # Rows
 

@@ -35,7 +35,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import State
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Output, Send, StartTimer, Tell, Unconfirmed
 from hubauth.core.policy import Dialect, Policy
-from hubauth.trace.policies import PolicyForm, decode_policy, encode_policy
+from hubauth.forms.policies import PolicyForm, decode_policy, encode_policy
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import RawFrame, read_frame
 from hubauth.wire.header import Header, HeaderFields
@@ -168,7 +168,14 @@ class ReceivedForm(FrameForm, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class TimerForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="timer"):
-    timer: TimerNumber
+    """A timer, by its number; where ``link`` is given (to the oracle and to adapters only), by what it is for.
+
+    That is the revoke that the device on the link sent with the MsgID ``timer`` or, without ``timer``, what is still
+    to be sent on the link.
+    """
+
+    timer: TimerNumber = 0
+    link: LinkNumber | UnsetType = UNSET
 
 
 class RevokeForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="revoke"):
@@ -226,6 +233,8 @@ def read_input(form: InputForm, dialect: Dialect) -> Input:
         case LinkDownForm():
             return LinkDown(form.link)
         case TimerForm():
+            if not isinstance(form.link, UnsetType):
+                raise Unsayable("a timer that is called by its link is known to the oracle only")
             return TimerFired(form.timer)
         case RevokeForm():
             return OperatorRevoke(Revoke(form.device_id, form.node_id, form.credential), form.target)

@@ -11,6 +11,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from hubauth import __version__
+from hubauth.forms.policies import PolicyForm
+from hubauth.judge.compare import UNKNOWN_JOURNAL
+from hubauth.judge.verdicts import Outcome
 from hubauth.oracle.compare import Model
 from hubauth.oracle.forms import (
     Form,
@@ -24,9 +27,6 @@ from hubauth.oracle.forms import (
     state_form,
 )
 from hubauth.specification import rules as known_rules
-from hubauth.trace.compare import UNKNOWN_JOURNAL
-from hubauth.trace.policies import PolicyForm
-from hubauth.trace.verdicts import Outcome
 from hubauth.wire.header import Version
 
 MAX_LINE = 4 * 1024 * 1024
@@ -109,6 +109,8 @@ class Why(Form, frozen=True, kw_only=True):
     level: str
     text: str
     """The rule, in words."""
+    basis: str
+    """Where the rule comes from: lines of the documents, or a decision."""
     expected: str
     seen: str
     missing: str = ""
@@ -216,6 +218,7 @@ def _judge(model: Model, request: Compare) -> Judged:
         rule=rule.id,
         level=rule.level,
         text=rule.text,
+        basis=rule.basis,
         expected=difference.expected,
         seen=difference.seen,
         missing=missing,

@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from hubauth.oracle.conform.results import LEVELS, Result
+from hubauth.oracle.conform.causes import causes_of
+from hubauth.oracle.conform.results import LEVELS, VIOLATIONS, Result
 from hubauth.oracle.conform.run import Judgement
 from hubauth.report.escape import visible
 
-_NEEDS_WORDS = ("fail", "fixed", "error", "info")
+_NEEDS_WORDS = ("fail", "fixed", "error", "info", "apart")
 
 
 def table(judgement: Judgement, *, verbose: bool = False) -> str:
     """One line per case, then what failed and how, then the sums."""
     results = judgement.results
-    lines = [*_rows(results, verbose), *_details(results), "", *_sums(results)]
+    lines = [*_rows(results, verbose), *_details(results), "", *_sums(results), *_causes(results)]
     if judgement.sequences:
         lines.append(f"random: {judgement.sequences} sequences, {judgement.steps} steps")
     if judgement.trouble:
@@ -41,12 +42,17 @@ def _rows(results: Sequence[Result], verbose: bool) -> Iterator[str]:
 
 
 def _details(results: Sequence[Result]) -> Iterator[str]:
+    first = {(cause.case, cause.header): cause for cause in causes_of(results)}
     for result in results:
         if result.verdict not in _NEEDS_WORDS or not (result.findings or result.reason):
             continue
+        cause = first.get((result.id, result.header))
+        if result.verdict in VIOLATIONS and result.findings and cause is None:
+            continue  # told under the case that explains it
         yield ""
         yield f"{result.id} [{result.level}, header {result.header}] {result.verdict}: {result.title}"
         yield f"  rule      {result.text}"
+        yield f"  basis     {result.basis}"
         if result.reason:
             yield f"  reason    {result.reason}"
         for finding in result.findings:
@@ -54,8 +60,20 @@ def _details(results: Sequence[Result]) -> Iterator[str]:
             yield f"  {finding.what}{where}"
             yield f"    expected  {finding.expected}"
             yield f"    seen      {finding.seen}"
+        if cause is not None and cause.count > 1:
+            others = [case for case in cause.cases if case != result.id]
+            where = f", also under {', '.join(others)}" if others else ""
+            yield f"  the same  {cause.count} times{where}"
         if result.command and result.verdict != "info":
             yield f"  again     {result.command}"
+
+
+def _causes(results: Sequence[Result]) -> Iterator[str]:
+    causes = causes_of(results)
+    if causes:
+        failed = sum(cause.count for cause in causes)
+        yield f"{failed} failed for {len(causes)} different reason{'s' if len(causes) > 1 else ''}:"
+        yield from (f"  {cause.rule}: {cause.differs} ({cause.count} times)" for cause in causes)
 
 
 def _sums(results: Sequence[Result]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from hubauth.oracle.report_style import SCRIPT, STYLE
 from hubauth.oracle.report_summary import Summary
 from hubauth.report.escape import markup
 
-_ORDER = ("fail", "fixed", "error", "known", "blocked", "info", "pass", "skipped")
+_ORDER = ("fail", "fixed", "error", "known", "apart", "blocked", "info", "pass", "skipped")
 _WORDS = {
     "conforms": "conforms",
     "violates": "violates the rules",
@@ -53,6 +53,13 @@ def _head(summary: Summary) -> Iterator[str]:
             cells = "".join(f"<td>{summary.counts[level].get(verdict, 0) or ''}</td>" for verdict in present)
             yield f"<tr><th>{level}</th>{cells}</tr>"
     yield "</tbody></table></div>"
+    if summary.causes:
+        yield "<h2>What is wrong</h2><ul class=causes>"
+        for cause in summary.causes:
+            times = f"{cause.count} times" if cause.count > 1 else "once"
+            name, words = markup(cause.case), markup(cause.differs)
+            yield f"<li><b>{name}</b> {words} <small>{times}</small></li>"
+        yield "</ul>"
 
 
 def _filters(summary: Summary) -> Iterator[str]:
@@ -76,7 +83,7 @@ def _case(result: Result) -> str:
     return "".join(
         [
             f"<details class=case id='{identity}' data-verdict={result.verdict}{hidden}><summary>{head}</summary>",
-            f"<blockquote><b>{result.rule}</b> {markup(result.text)}</blockquote>",
+            f"<blockquote><b>{result.rule}</b> {markup(result.text)} <i>({markup(result.basis)})</i></blockquote>",
             *_body(result),
             "</details>",
         ]

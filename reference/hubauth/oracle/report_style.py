@@ -41,7 +41,7 @@ details.case > :not(summary) { margin-left: .8rem; margin-right: .8rem; }
 }
 .badge.pass { background: var(--good); }
 .badge.fail, .badge.fixed, .badge.error { background: var(--bad); }
-.badge.known, .badge.blocked, .badge.info { background: var(--warn); }
+.badge.known, .badge.apart, .badge.blocked, .badge.info { background: var(--warn); }
 .level { color: var(--dim); font-size: .85rem; }
 .title { color: var(--dim); }
 blockquote { border-left: 3px solid var(--line); margin: .5rem 0; padding: .1rem .7rem; }

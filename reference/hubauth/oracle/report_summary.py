@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import msgspec
 from msgspec import Struct
 
+from hubauth.oracle.conform.causes import Cause, causes_of
 from hubauth.oracle.conform.results import FAILED, LEVELS, VIOLATIONS, Result, exit_code
 from hubauth.oracle.conform.run import Judgement
 from hubauth.oracle.conform.subject import Subject
@@ -39,6 +40,8 @@ class Summary(Struct, frozen=True, rename={"schema": "$schema"}):
     """Why they were broken off, if they were."""
     counts: dict[str, dict[str, int]]
     """level -> verdict -> how many."""
+    causes: tuple[Cause, ...]
+    """What failed, one mistake at a time."""
     results: tuple[Result, ...]
     schema: str = SCHEMA_NAME
 
@@ -64,6 +67,7 @@ def summarize(judgement: Judgement, subject: Subject, seed: int = 0) -> Summary:
         steps=judgement.steps,
         trouble=judgement.trouble,
         counts=counts,
+        causes=tuple(causes_of(results)),
         results=tuple(results),
     )
 
@@ -92,7 +96,7 @@ def junit(results: Sequence[Result], hub: str) -> bytes:
             tests=str(len(of_header)),
             failures=str(sum(result.verdict in VIOLATIONS for result in of_header)),
             errors=str(sum(result.verdict == "error" for result in of_header)),
-            skipped=str(sum(result.verdict in ("skipped", "blocked", "known") for result in of_header)),
+            skipped=str(sum(result.verdict in ("skipped", "blocked", "known", "apart") for result in of_header)),
             time=f"{sum(result.seconds for result in of_header):.3f}",
         )
         for result in of_header:
@@ -108,9 +112,14 @@ def _testcase(suite: ElementTree.Element, result: Result) -> None:
     if result.verdict in VIOLATIONS:
         message = visible(result.reason or result.title)
         failure = ElementTree.SubElement(case, "failure", message=message, type=result.rule)
-        failure.text = "\n".join(map(visible, [result.text, *_findings(result), result.command]))
+        failure.text = "\n".join(
+            map(visible, [result.text, f"basis: {result.basis}", *_findings(result), result.command])
+        )
     elif result.verdict == "error":
         ElementTree.SubElement(case, "error", message=visible(result.reason))
+    elif result.verdict == "apart":
+        message = visible(f"only a decision forbids it ({result.basis}): {result.title}")
+        ElementTree.SubElement(case, "skipped", message=message)
     elif result.verdict in ("skipped", "blocked", "known"):
         ElementTree.SubElement(case, "skipped", message=visible(result.reason or "known to fail"))
 

@@ -16,6 +16,7 @@ from hubauth.core.outputs import Note, NoteKind, Output, Send
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
+from hubauth.forms.policies import PolicyForm
 from hubauth.oracle.forms import (
     Form,
     InputForm,
@@ -34,7 +35,6 @@ from hubauth.oracle.forms import (
     state_form,
 )
 from hubauth.oracle.vectors_wire import KeysCase, Reading, StreamCase, WireCase, answered
-from hubauth.trace.policies import PolicyForm
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import read_frame
 

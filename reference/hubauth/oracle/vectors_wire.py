@@ -13,6 +13,7 @@ from msgspec import UNSET, Raw, UnsetType, field
 from hubauth.core.keys import read_keys
 from hubauth.core.messages import Action, Answer, Body, Grant, Malformed, Reason
 from hubauth.core.policy import Dialect, Policy
+from hubauth.forms.policies import PolicyForm
 from hubauth.oracle.forms import (
     Form,
     HeaderForm,
@@ -23,7 +24,6 @@ from hubauth.oracle.forms import (
     policy_form,
     raw_frame,
 )
-from hubauth.trace.policies import PolicyForm
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.extension import write_ext
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, read_frame

@@ -2,11 +2,11 @@
 
 from attrs import field, frozen
 
-from hubauth.core.messages import Action, Body, Frame, Malformed
+from hubauth.core.messages import Frame, HubDismiss, HubFence, HubOnline, Malformed, Offline, PermsInvalidate, Revoke
 
 PARENT = 0
-_BETWEEN_HUBS = (Action.HUB_ONLINE, Action.HUB_DISMISS, Action.HUB_FENCE)
-_UNANSWERED = (*_BETWEEN_HUBS, Action.OFFLINE, Action.PERMS_INVALIDATE, Action.REVOKE)
+UNANSWERED = (HubOnline, HubDismiss, HubFence, Offline, PermsInvalidate, Revoke, Malformed)
+"""Requests that leave a hub the choice to answer them."""
 
 
 @frozen
@@ -20,14 +20,18 @@ class Setting:
     replaces: bool = True  # whether registering again revokes what was issued before
     extended: bool = True  # whether every hub of the tree speaks the extension
     searches: bool = False  # whether the hub admits the devices of its whole tree
+    plain: bool = False  # whether the hub itself speaks the documents alone
+    parent: str = ""  # the hub above; needed only in a tree with plain hubs
 
 
 @frozen
 class Event:
-    """A hub is "configured", has a link "up", "down" or "closed" by itself, is "restarted", has "received" or "sent" a
-    frame, is "commanded" (takes a revoke for its own) or "late" (has waited in vain); something "rests" in a place
-    ("kept" to admit by, "barred", "owed", "memory" or "binding"; some key), or nothing does, if no device is named; all
-    is "quiet" (every hub is at its parent, nothing on its way) or "idle" (nor does anybody wait).
+    """A hub is "configured", has a link "up" ("hub" is its place if the device named is a hub), "down" or "closed" by
+    itself, is "restarted", has "received" or "sent" a frame, is "commanded" (takes a revoke for its own) or "late" (has
+    waited in vain), or "waits" for its parent, being plain; something "rests" in a place ("kept" to admit by, "barred",
+    "owed", "memory" or "binding"; some key), or nothing does, if no device is named; all is "quiet" (every hub is at
+    its parent, nothing on its way) or "idle" (nor does anybody wait). A hub that is watched alone has "handled" all
+    that came; a credential is "vouched" for by it, or by "", a neighbour.
     """
 
     kind: str
@@ -40,8 +44,3 @@ class Event:
     credential: str = ""
     setting: Setting = field(default=Setting())
     at: int = 0  # when, as the monitor counts
-
-
-def must_be_answered(body: Body) -> bool:
-    """Whether a request leaves a hub no choice but to answer it; what hubs say to each other alone does not."""
-    return not isinstance(body, Malformed) and getattr(body, "action", None) not in _UNANSWERED

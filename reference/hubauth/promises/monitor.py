@@ -3,8 +3,10 @@
 A monitor is a value: ``watch`` returns another. It knows no hub's state and nothing of how hubs decide. A credential is
 issued when a registration's success first holds it, admitted where a hub says so on its own link, doomed by a revoke
 said while it is admitted somewhere, and dead once all is quiet after that. Nothing is promised of one in doubt: on its
-way when a revoke was said, issued where that had not come yet, revoked at one hub alone or in a tree with plain links,
-replaced, or configured away.
+way when a revoke was said, issued where that had not come yet, revoked at one hub alone, replaced, or configured away.
+
+In a tree with plain hubs a revoked credential is dead once all is quiet, every hub has heard of the revoke, and no
+plain hub has asked about the device meanwhile. A plain hub promises nothing; it is watched for what is done to it.
 """
 
 from collections.abc import Iterable
@@ -15,7 +17,7 @@ from attrs import evolve, field, frozen
 from immutables import Map
 
 from hubauth.core.messages import Action, Answer, AssistRegister, Authenticate, Reason, Register, Revoke
-from hubauth.promises.events import PARENT, Event, Setting, must_be_answered
+from hubauth.promises.events import PARENT, UNANSWERED, Event, Setting
 
 _BINDING = (Action.REGISTER, Action.AUTHENTICATE, Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE)
 
@@ -56,6 +58,11 @@ class Monitor:
         self.numbers: frozenset[tuple[str, str, int]] = frozenset()  # of revokes: at, from, number
         self.named: frozenset[tuple[str, str]] = frozenset()  # hub, and a credential that a revoke has named there
         self.resting: Map[tuple[str, object], Event] = Map()
+        self.welcome: Map[tuple[str, str], Event] = Map()  # hub and device that was admitted there by its name alone
+        self.between: Map[tuple[str, int], str] = Map()  # the links among hubs, each with the lower one
+        self.joined: Map[str, int] = Map()  # hub -> when either end of its link to its parent came up last
+        self.parted: Map[str, int] = Map()  # hub -> when either end of that link was lost last
+        self.awaited: frozenset[str] = frozenset()  # devices that a plain hub has asked about since all was quiet
 
     def watch(self, events: Iterable[Event]) -> "Monitor":
         """The monitor that has seen these, too; ``broken`` is everything that was ever found."""
@@ -66,41 +73,54 @@ class Monitor:
         return after
 
     def _see(self, event: Event, body: object, link: tuple[str, int]) -> None:
-        if event.kind in ("received", "commanded", "late", "configured"):
+        if event.kind in ("received", "commanded", "late", "configured", "down", "restarted"):
             self.told = self.told.set(event.hub, event)
-        is_small = event.kind == "received" and not isinstance(body, Register | Authenticate | Revoke)
-        if event.kind in ("received", "commanded", "late", "configured", "down", "restarted") and not is_small:
-            self.alone = self.now if self.alone == -1 and isinstance(body, Authenticate) else 0
+            if event.kind != "received" or isinstance(body, Register | Authenticate | Revoke):
+                self.alone = self.now if self.alone == -1 and isinstance(body, Authenticate) else 0
         device_id, node_id = self.sessions.get(link, ("", 0))
         match event.kind:
             case "configured":
                 self._configure(event)
             case "up":
                 self.asked, self.sessions = self.asked.set(link, ()), self.sessions.set(link, ("", 0))
+                if event.place[0] == "hub":
+                    self.between = self.between.set(link, event.device_id)
+                    self.joined = self.joined.set(event.device_id, self.now)
             case "down" | "closed" | "restarted":
                 restarts = event.kind == "restarted"
                 for gone in [each for each in self.asked if each == link or (restarts and each[0] == event.hub)]:
                     self.pending_eventually_answered(event, gone)
                     self.asked = self.asked.delete(gone)
+                    if gone in self.between:
+                        self.parted = self.parted.set(self.between[gone], self.now)
+                        self.between = self.between.delete(gone)
             case "commanded" | "received" if isinstance(body, Revoke):
                 self.named |= {(event.hub, body.credential)}
                 number, body = (event.hub, device_id, body.seq), evolve(body, seq=0)
-                is_hub = event.link == PARENT or device_id in self.hubs[event.hub].hubs
+                is_hub = event.link == PARENT or link in self.between or device_id in self.hubs[event.hub].hubs
                 if event.kind == "commanded":
                     self._say(event, body, everywhere=event.frame.target == 0)
-                elif is_hub and event.frame.target == 0 and (number[2] == 0 or number not in self.numbers):
+                elif is_hub and self._means_all(event) and (number[2] == 0 or number not in self.numbers):
                     self.numbers |= {number}
                     self._count(event.hub, body)
             case "received" if not isinstance(body, Answer | bytes) and not getattr(body, "is_answer", False):
                 known = event.frame.source != 0 and (event.link == PARENT or node_id == event.frame.source)
-                must = must_be_answered(event.frame.body) and (known or isinstance(body, Register | Authenticate))
+                must = not isinstance(body, UNANSWERED) and (known or isinstance(body, Register | Authenticate))
                 self.asked = self.asked.set(link, (*self.asked.get(link, ()), (event, must)))
             case "sent" if isinstance(body, Answer) and body.action is not Action.REVOKE:
                 self.no_answer_without_request(event, body, link)
+            case "waits":
+                self.awaited |= {event.device_id}
             case "rests":
                 self.credentials_never_cached_upstream(event)
+            case "vouched":
+                self._change(self.given.get(event.device_id, ()), doubtful=True)
+                self._put(event.credential, Credential(event.device_id, event.node_id, event, Map({event.hub: event})))
+            case "handled":
+                self.quiet = self.now
             case "quiet" | "idle":
                 self.revoke_arrives(event)
+                self._bury()
                 for rest in self.resting.values():
                     doomed = self.credentials[rest.credential].doomed if rest.credential in self.credentials else None
                     if rest.place[0] == "kept" and doomed is not None:
@@ -108,6 +128,7 @@ class Monitor:
                 for each in self.asked:
                     self.pending_eventually_answered(event, each)
                 self.said, self.heard, self.quiet, self.alone = Map(), Map(), self.now, -1
+                self.awaited = frozenset()
 
     def _configure(self, event: Event) -> None:
         old, new = self.hubs.get(event.hub, Setting()), event.setting
@@ -115,6 +136,7 @@ class Monitor:
         self.bound = self.bound.update({node_id: ("", event) for node_id in new.reserved if node_id not in self.bound})
         for device_id, node_id, key in sorted(old.bindings ^ new.bindings):
             self._change(self.given.get(device_id, ()), doubtful=True)
+            self.welcome = Map({at: since for at, since in self.welcome.items() if at[1] != device_id})
             if (device_id, node_id, key) in new.bindings:
                 self.one_to_one_binding(event, device_id, node_id)
                 known = self.credentials.get(key, Credential(device_id, node_id, event))
@@ -146,14 +168,44 @@ class Monitor:
         to = frozenset(hub for hub, _ in self.sessions) if everywhere else frozenset()
         self.said = self.said.set(revoke, (*self.said.get(revoke, ()), (event, to)))
         self._count(event.hub, revoke)
-        for key in self.given.get(revoke.device_id, ()):
-            known = self.credentials[key]
+        for key, known in [(key, self.credentials[key]) for key in self.given.get(revoke.device_id, ())]:
             if known.is_meant(key, revoke):
                 doomed = known.doomed or (event if everywhere and known.admitted else None)
                 self._change([key], doomed=doomed, doubtful=known.doubtful or doomed is None)
 
     def _count(self, hub: str, revoke: Revoke) -> None:
         self.heard = self.heard.set((hub, revoke), (self.heard.get((hub, revoke), (0, 0))[0] + 1, self.now))
+
+    def _bury(self) -> None:
+        """In a tree with plain hubs: what a revoke has meant is dead now, if all have heard of it."""
+        for revoke, since in self._said_once():
+            if revoke.device_id not in self.awaited and all((hub, revoke) in self.heard for hub in self.hubs):
+                for key in self.given.get(revoke.device_id, ()):
+                    known = self.credentials[key]
+                    if known.issued.at < since.at and known.is_meant(key, revoke):
+                        self._change([key], doomed=known.doomed or since)
+
+    def _said_once(self) -> list[tuple[Revoke, Event]]:
+        """The revokes to all since all was quiet, in a tree with plain hubs; none that was said again meanwhile."""
+        if not any(setting.plain for setting in self.hubs.values()):
+            return []
+        once = [(revoke, said[0][0]) for revoke, said in self.said.items() if len(said) == 1]
+        return [(revoke, event) for revoke, event in once if event.kind != "commanded" or event.frame.target == 0]
+
+    def _means_all(self, event: Event) -> bool:
+        """Whether a revoke that a hub has received goes on to all; a plain hub has no other."""
+        lower = self.between.get((event.hub, event.link), "")
+        sender = self.hubs[event.hub].parent if lower == event.hub else lower
+        return event.frame.target == 0 or (sender in self.hubs and self.hubs[sender].plain)
+
+    def _must_reach(self, other: str, lower: str, revoke: Revoke, since: Event) -> bool:
+        """Whether a revoke reaches the other end of the link above ``lower``: a plain hub is told once, and a parent
+        that was away only what names a credential.
+        """
+        if not self.hubs[other].plain:
+            return True
+        kept = other == lower or revoke.credential or self.joined.get(lower, 0) < self.quiet
+        return bool(kept) and self.parted.get(lower, 0) < since.at
 
     def _breaks(self, promise: str, later: Event, earlier: Event | None) -> None:
         self.broken = (*self.broken, (promise, later, earlier))
@@ -196,25 +248,38 @@ class Monitor:
         RevokedStaysOut: Once all is quiet after a revoke, no hub admits by a credential that it meant, nor keeps it.
         """
         known = self.credentials.get(key)
-        if key and (known is None or known.device_id != device_id):
+        if not key:
+            self.welcome = self.welcome.set((event.hub, device_id), event)
+        elif known is None or known.device_id != device_id:
             self._breaks("AdmittedByCredential", event, request)
-        elif known is not None and known.doomed is not None and known.doomed.at < self.quiet < request.at:
+        elif known.doomed is not None and known.doomed.at < self.quiet < request.at:
             self._breaks("RevokedStaysOut", event, known.doomed)
-        elif known is not None:
+        else:
             self._change([key], admitted=known.admitted.set(event.hub, known.admitted.get(event.hub, event)))
 
     def no_lock_out(self, event: Event, request: Event, body: Authenticate, reason: Reason) -> None:
         """NoLockOut: Where a device was admitted it is admitted again by the same credential, until the authority has
-        issued another to it, or somebody has revoked this one.
+        issued another to it, or somebody has revoked this one. In a tree with plain hubs it is not refused one below,
+        either, where nothing is kept about it; and where there are no credentials, its name is enough.
 
         AdmittedAnywhere: When all is quiet such a device is admitted at every hub that searches its tree.
         """
-        known = self.credentials.get(body.credential)
+        known, named = self.credentials.get(body.credential), self.welcome.get((event.hub, body.device_id))
+        if named is not None and not body.credential and reason is Reason.NOT_ADMITTED:
+            self._breaks("NoLockOut", event, named)
         if known is None or known.device_id != body.device_id or not known.is_live:
             return
+        parent, keeps = (
+            self.hubs[event.hub].parent,
+            self.resting.get((event.hub, ("kept", ("whitelist", body.device_id)))),
+        )
+        climbs = parent != "" and parent in known.admitted and (keeps is None or not keeps.credential)
+        if climbs and reason is Reason.NOT_ADMITTED and not self.hubs[event.hub].plain:
+            self._breaks("NoLockOut", event, known.admitted[parent])
         is_alone = request.at == self.alone and reason is not Reason.BUSY and known.issued.kind == "sent"
-        if event.hub in known.admitted and reason is Reason.NOT_ADMITTED:
-            self._breaks("NoLockOut", event, known.admitted[event.hub])
+        since = known.admitted.get(event.hub)
+        if since is not None and since.at < request.at and reason is Reason.NOT_ADMITTED:
+            self._breaks("NoLockOut", event, since)
         elif is_alone and self.hubs[event.hub].searches:
             self._breaks("AdmittedAnywhere", event, known.issued)
 
@@ -245,8 +310,15 @@ class Monitor:
                 self._breaks("PendingEventuallyAnswered", event, asked)
 
     def revoke_arrives(self, event: Event) -> None:
-        """RevokeArrives: When all is quiet among extended hubs, each has heard of every revoke that was said to all."""
-        for revoke, said in self.said.items():
-            for since, to in said:
-                if any(self.heard.get((hub, revoke), (0, 0))[1] < since.at for hub in to):
+        """RevokeArrives: When all is quiet among extended hubs, each has heard of every revoke that was said to all; so
+        have the plain neighbours of one that has heard of it, unless the link was lost after it.
+        """
+        for revoke, (since, to) in [(revoke, each) for revoke, said in self.said.items() for each in said]:
+            if any(self.heard.get((hub, revoke), (0, 0))[1] < since.at for hub in to):
+                self._breaks("RevokeArrives", event, since)
+        for revoke, since in self._said_once():
+            above = [(lower, setting.parent) for lower, setting in self.hubs.items() if setting.parent]
+            for lower, hub, other in [(pair[0], *ends) for pair in above for ends in (pair, pair[::-1])]:
+                told = not self.hubs[hub].plain and (hub, revoke) in self.heard
+                if told and (other, revoke) not in self.heard and self._must_reach(other, lower, revoke, since):
                     self._breaks("RevokeArrives", event, since)

@@ -34,13 +34,13 @@ def watch_answer(observer: Observer, peer: Peer, policy: Policy, state: State, b
     if not isinstance(body, Answer) or body.reason is Reason.OK:
         return
     if body.action is Action.AUTHENTICATE and body.reason is Reason.NOT_ADMITTED:
-        observer.alarm("failed_authentication", peer=peer.peer, **_named(policy, state, body.device_id))
+        observer.alarm("failed_authentication", peer=peer.peer, **named(policy, state, body.device_id))
         peer.has_failed()
     elif body.action in _ASSISTS and body.reason is Reason.FORBIDDEN and not peer.is_hub:
-        observer.alarm("refused_hub", peer=peer.peer, **_named(policy, state, body.device_id))
+        observer.alarm("refused_hub", peer=peer.peer, **named(policy, state, body.device_id))
 
 
-def _named(policy: Policy, state: State, device_id: str) -> dict[str, str]:
+def named(policy: Policy, state: State, device_id: str) -> dict[str, str]:
     """A device as it may be shown: by its name only if it is known, since a stranger may send a credential as one."""
     if policy.is_provisioned(device_id) or bound_node(state, device_id):
         return {"subject": device_id, "device": device_id}

@@ -55,7 +55,8 @@ class Commons:
         strangers = Room(limits.unauthenticated_bytes, _SPARED)
         devices = Room(limits.device_bytes, max(limits.payload, _SPARED))
         opaque = Rate(limits.opaque_bytes_per_second * _OPAQUE_BURST, _OPAQUE_BURST)
-        return cls(engine, limits, observer, turns, Outlet(), neighbourhood, origins, strangers, devices, opaque)
+        outlet = Outlet(lambda: turns.waiting > 0)
+        return cls(engine, limits, observer, turns, outlet, neighbourhood, origins, strangers, devices, opaque)
 
     def room_of(self, standing: Standing) -> Room | None:
         """Where what a peer's connection holds is counted; None: nowhere."""

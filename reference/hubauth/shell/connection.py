@@ -25,6 +25,9 @@ _BREATH = 32 * 1024
 _LONGEST_REST = 60.0
 _LEAST_OPAQUE = 1024
 """Bytes that a frame of another sub-protocol counts at least, read or written: it costs as much time as so many."""
+_OPAQUE_SECONDS = 5e-5
+"""What each such frame counts besides, read or written, in the hub's time: more than the write takes that nobody
+measures, because whoever waits for an answer goes before those who do not."""
 _WEIGHTS = {Standing.STRANGER: 1.0, Standing.DEVICE: 4.0, Standing.HUB: 16.0}
 """Shares of the hub's time. Many speak through a hub."""
 
@@ -176,8 +179,11 @@ class Connection(asyncio.BufferedProtocol):
             bytes_before, frames_before = engine.bytes_put, engine.frames_put
             engine.receive(self.link, frame)
             size = frame.header.length + frame.header.payload_length + engine.bytes_put - bytes_before
-            if standing is not _HUB and frame.header.sub_proto != SUB_PROTO:
-                self._spend_opaque(max(size, _LEAST_OPAQUE * (1 + engine.frames_put - frames_before)))
+            if frame.header.sub_proto != SUB_PROTO:
+                handled = 1 + engine.frames_put - frames_before
+                self.cost += handled * _OPAQUE_SECONDS / self.weight
+                if standing is not _HUB:
+                    self._spend_opaque(max(size, _LEAST_OPAQUE * handled))
             frames, moved = frames + 1, moved + size
             if moved >= most or clock() >= until:
                 break
@@ -259,8 +265,8 @@ class Connection(asyncio.BufferedProtocol):
     def _unlink(self) -> None:
         if self.link is not None:
             link, self.link = self.link, None
-            self._engine.ports.pop(link, None)
             self._engine.feed(LinkDown(link))
+            self._engine.ports.pop(link, None)
 
     def _pace(self) -> None:
         """Read only while what was read is handled and, from a device, while it takes its answers.
@@ -300,13 +306,16 @@ class Connection(asyncio.BufferedProtocol):
     def has_failed(self) -> None:
         """An authentication on this connection was refused."""
 
-    def put(self, data: bytes) -> bool:
-        return self._outgoing.put(data)
+    def left_waiting(self, requests: int) -> None:
+        """It is a link no longer, and other hubs are still at work on so many of its requests."""
+
+    def put(self, data: bytes, *, can_wait: bool) -> bool:
+        return self._outgoing.put(data, can_wait=can_wait)
 
     def put_close(self) -> bool:
         self.link = None
         self.closing_since = self._loop.time()
-        return self._outgoing.put(CLOSE)
+        return self._outgoing.put(CLOSE, can_wait=False)
 
     def seal(self) -> None:
         self._outgoing.seal()
@@ -361,7 +370,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
         elif self._outgoing.is_unreleased:
             # Before the engine's next commit, so what was put leaves first.
-            if self._outgoing.put(CLOSE):
+            if self._outgoing.put(CLOSE, can_wait=False):
                 self._engine.touch(self)
         elif self._outgoing.is_kept:
             self._outgoing.close_after_kept()

@@ -147,6 +147,8 @@ class Status(Reply, frozen=True, kw_only=True, tag="status"):
     generation: int
     records: int
     """Of the journal."""
+    broken: dict[str, int] | None = None
+    """Promise -> how often the hub has broken it since it began; None: nobody watches over that (``--watch``)."""
 
 
 class Problem(Reply, frozen=True, kw_only=True, tag="problem"):

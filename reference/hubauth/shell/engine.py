@@ -13,6 +13,7 @@ from struct import error as StructError
 
 from hubauth.core.inputs import PARENT, Input, Link, PolicyChanged, Received, TimerFired
 from hubauth.core.messages import SUB_PROTO, AssistRegister, Frame, Register
+from hubauth.core.model import State
 from hubauth.core.outputs import CancelTimer, Close, Note, Output, Send, StartTimer, Tell, Unconfirmed
 from hubauth.core.recovery import lasting_changes, lets_go
 from hubauth.core.step import step
@@ -26,6 +27,7 @@ from hubauth.shell.ports import Batched, Listener, Port
 from hubauth.shell.records import Record, Row, encode_records, policy_row, record_of
 from hubauth.shell.snapshot import Snapshot
 from hubauth.shell.status import Presence
+from hubauth.shell.watching import Watcher
 from hubauth.trace.recorder import Recorder
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import NotInDialect
@@ -51,6 +53,7 @@ class Engine:
         on_failure: Callable[[BaseException], None],
         snapshot_records: int,
         recorder: Recorder | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         self.policy, self.state, self._next_link = hub.policy, hub.state, 1
         self._codec = CODECS[hub.policy.dialect]
@@ -59,6 +62,7 @@ class Engine:
         self._on_failure = on_failure
         self._snapshot_records = self._snapshot_due = snapshot_records
         self._recorder = recorder
+        self._watcher = watcher
         self._credentials = Credentials()
         self._loop = asyncio.get_running_loop()
         self.ports: dict[Link, Port] = {}
@@ -103,7 +107,8 @@ class Engine:
             self.ports[link].drop("registrations")
             return
         fresh = self._credentials.draw() if isinstance(frame.body, _ISSUING) else ""
-        done = self._step(Received(link, frame, fresh))
+        happened = Received(link, frame, fresh)
+        done = self._step(happened)
         if done is None:
             # Unanswered, but not silently: the peer sees its connection go.
             self.ports[link].drop("step_failed")
@@ -112,7 +117,7 @@ class Engine:
             watch_registration(self._observer, self.ports[link], self.policy, frame.body, done)
         if self._recorder is not None:
             self._recorder.received(link, raw, self.ports[link].version)
-        self._advance(done)
+        self._advance(happened, done)
         self._perform(done.outputs)
         self._taken += 1
         if self._taken >= _FRAMES_PER_BATCH:
@@ -125,7 +130,7 @@ class Engine:
         if done is not None:
             if self._recorder is not None:
                 self._recorder.happened(happened, self.ports)
-            self._advance(done)
+            self._advance(happened, done)
             self._perform(done.outputs)
         return done
 
@@ -141,7 +146,7 @@ class Engine:
         refused = policy_refused(done.outputs)
         if refused is None:
             # Journaled even if the state stays the same: recovery must go on under the new policy.
-            self._advance(done, policy_row(changed.policy))
+            self._advance(changed, done, policy_row(changed.policy))
             self.policy = changed.policy
         if self._recorder is not None:
             self._recorder.happened(changed, self.ports)
@@ -160,16 +165,27 @@ class Engine:
         self._observer.decided(happened, done)
         return done
 
-    def _advance(self, done: Step, *rows: Row) -> None:
+    def _advance(self, happened: Input, done: Step, *rows: Row) -> None:
         """Take over the next state, and put down what of it must last."""
         before, self.state = self.state, done.state
+        if self._watcher is not None:
+            self._watcher.follow(before, happened, done)
         if done.state.links is not before.links or done.state.parent_present != before.parent_present:
             self.presence.follow(before, done)
+            self._tell_who_left(before, done)
         changes = lasting_changes(done.changes)
         if changes or rows:
             self._records.append([*rows, *record_of(changes)])
             if lets_go(done.changes):
                 self.forgetting.soon()
+
+    def _tell_who_left(self, before: State, done: Step) -> None:
+        """What a link has asked of other hubs keeps them at work, also when it is gone."""
+        for table, link, _, after in done.changes:
+            if table == "links" and after is None and link in self.ports:
+                session, unanswered = before.links[link], before.index.waiting.get(link)
+                if unanswered and (session is None or not session.is_hub):
+                    self.ports[link].left_waiting(len(unanswered))
 
     def _turn(self) -> None:
         if not self._scheduled:
@@ -241,7 +257,7 @@ class Engine:
             self._observer.event("unsent", link=output.link, detail="the connection is gone")
             self._observer.count("unsent")
             return
-        if port.put(data):
+        if port.put(data, can_wait=frame.sub_proto != SUB_PROTO):
             self._touched.append(port)
         watch_answer(self._observer, port, self.policy, self.state, frame.body)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PolicyChanged
 from hubauth.core.policy import Policy, Trust
@@ -31,6 +33,7 @@ from hubauth.shell.snapshot import Snapshot
 from hubauth.shell.sockets import address_of
 from hubauth.shell.status import status_of
 from hubauth.shell.tls import parent_context, server_context
+from hubauth.shell.watching import Watcher
 from hubauth.trace.recorder import Recorder
 from hubauth.trace.rows import Recording
 
@@ -50,6 +53,8 @@ class Hub:
         config: HubConfig,
         recording: Recording | None = None,
         read_again: Callable[[], HubConfig] | None = None,
+        *,
+        watches: bool = False,
     ) -> None:
         self.config = config
         self._read_again = read_again
@@ -57,6 +62,8 @@ class Hub:
         self.observer = Observer()
         self.failed = asyncio.Event()
         """The journal could not be written: nothing is answered any more, and the process should end."""
+        self._watches = watches
+        self._watcher: Watcher | None = None
         self._recording = recording
         self._recorder: Recorder | None = None
         self._journal: Journal | None = None
@@ -115,6 +122,11 @@ class Hub:
     def connections(self) -> int:
         """How many devices and child hubs are connected."""
         return len(self._connections)
+
+    @property
+    def broken_promises(self) -> dict[str, int]:
+        """Promise -> how often it was broken, as far as anybody watches."""
+        return dict(self._watcher.broken) if self._watcher is not None else {}
 
     async def stop(self) -> None:
         """Take nothing new, finish what was begun, close every connection, and leave the journal complete."""
@@ -178,7 +190,8 @@ class Hub:
 
         def status() -> Status:
             engine = self.engine
-            return status_of(engine.policy, engine.state, engine.presence, parent, (journal.generation, engine.records))
+            told = status_of(engine.policy, engine.state, engine.presence, parent, (journal.generation, engine.records))
+            return replace(told, broken=self.broken_promises) if self._watches else told
 
         door = Door(House(self.engine, status, self.reload), Path(self._directory))
         try:
@@ -205,8 +218,10 @@ class Hub:
             say(logging.INFO, "recovered", devices=len(hub.state.whitelist), records=recovered.records)
         if self._recording is not None:
             self._recorder = Recorder(self._recording, hub.policy, hub.state)
+        if self._watches:
+            self._watcher = Watcher(hub.policy, hub.state, self.observer)
         records = config.storage.snapshot_records
-        engine = Engine(hub, self._journal, self.observer, self._fail, records, self._recorder)
+        engine = Engine(hub, self._journal, self.observer, self._fail, records, self._recorder, self._watcher)
         engine.records = recovered.records
         if recovered.forgets:
             engine.forgetting.soon()

@@ -14,6 +14,7 @@ from hubauth.shell.addresses import Address
 from hubauth.shell.configuration import ConfigurationError
 from hubauth.shell.hub import Hub
 from hubauth.shell.observe import say
+from hubauth.shell.status import count_pending
 
 _LOOKERS = 8
 _SECONDS = 5.0
@@ -59,7 +60,7 @@ async def serve_metrics(address: Address, hub: Hub) -> Endpoint:
                 "sessions": len(state.index.link_of_node),
                 "devices": len(state.whitelist),
                 "registrations": len(state.registry),
-                "pending": len(state.pending),
+                "pending": count_pending(state),
                 "parent_present": int(state.parent_present),
                 "owed": len(state.owed),
                 "announcing": int(state.announcing is not None),

@@ -72,6 +72,13 @@ class Neighbourhood:
             self._forget(now)
         return is_left
 
+    def uses(self, what: str, site: str, now: float, amount: int) -> None:
+        """Use up so much of an allowance, whether it was left or not."""
+        rate = self._rates[what]
+        if site and rate.at_once and amount:
+            before = self._used_until.pop((what, site), 0.0)
+            self._used_until[what, site] = rate.spend(before, now, amount)
+
     def _forget(self, now: float) -> None:
         """Forget what is not in use; if all are, those that were used least recently."""
         in_use = [(key, until) for key, until in self._used_until.items() if until > now]

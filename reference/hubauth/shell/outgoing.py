@@ -1,6 +1,6 @@
 """What leaves over one connection: put by the engine, sealed and released with its batch, written at once or kept.
 
-What is long is kept and leaves little by little (``hubauth.shell.outlet``); nothing overtakes what is kept.
+What can wait or is long is kept and leaves little by little (``hubauth.shell.outlet``); nothing overtakes what is kept.
 """
 
 import asyncio
@@ -22,6 +22,8 @@ class Outgoing:
         self.transport: asyncio.Transport | None = None
         self._put: list[bytes] = []
         self._sealed: list[bytes] = []
+        self._put_can_wait = self._sealed_can_wait = True
+        """Whether all of it can."""
         self.unreleased = 0
         """Bytes that were put and not released."""
         self._kept: deque[bytes | memoryview] = deque()
@@ -43,14 +45,16 @@ class Outgoing:
         """Bytes that were released and that the operating system has not taken."""
         return self.kept_size + (0 if self.transport is None else self.transport.get_write_buffer_size())
 
-    def put(self, data: bytes) -> bool:
+    def put(self, data: bytes, *, can_wait: bool) -> bool:
         """Add to the batch; whether that is its first."""
         self._put.append(data)
+        self._put_can_wait &= can_wait
         self.unreleased += len(data)
         return len(self._put) == 1
 
     def seal(self) -> None:
         self._sealed, self._put = self._put, []
+        self._sealed_can_wait, self._put_can_wait = self._put_can_wait, True
 
     def release(self) -> bool:
         """Let the sealed batch leave; whether there was anything, and somebody to leave for."""
@@ -59,8 +63,11 @@ class Outgoing:
         self.unreleased -= size
         if self.transport is None or not frames:
             return False
-        if self._kept or size > LONG:
+        if self._sealed_can_wait or self.kept_size + size > LONG:
             self._keep(frames, size)
+        elif self._kept:
+            self._keep(frames, size)
+            self.write_kept(self.kept_size)
         else:
             data = frames[0] if len(frames) == 1 else b"".join(frames)
             self.write(self.transport, data, closes=frames[-1] == CLOSE)

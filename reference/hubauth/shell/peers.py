@@ -57,6 +57,10 @@ class ChildConnection(Connection):
             self._resting = True
             self._loop.call_soon(self.drop, "failures")
 
+    def left_waiting(self, requests: int) -> None:
+        # As if each had come with a connection of its own: else nobody would count what is asked and left behind.
+        self._commons.neighbourhood.uses("connects", self._site, self._loop.time(), requests - 1)
+
     def _takes(self, what: str) -> bool:
         if self.is_hub or self._commons.neighbourhood.takes(what, self._site, self._loop.time()):
             return True

@@ -43,8 +43,11 @@ class Port(Batched, Protocol):
     def has_failed(self) -> None:
         """An authentication on it was refused."""
 
-    def put(self, data: bytes) -> bool:
-        """Keep a frame until the batch is safe; whether it is the first of this batch."""
+    def left_waiting(self, requests: int) -> None:
+        """It is a link no longer, and other hubs are still at work on so many of its requests."""
+
+    def put(self, data: bytes, *, can_wait: bool) -> bool:
+        """Keep a frame until the batch is safe, or longer if it can wait; whether it is the first of this batch."""
 
     def put_close(self) -> bool:
         """Close after what was put before; whether it is the first of this batch."""

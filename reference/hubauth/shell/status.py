@@ -131,10 +131,15 @@ def status_of(policy: Policy, state: State, presence: Presence, parent: str, jou
         neighbours=neighbours,
         online=len(state.index.link_of_node) - present,
         below=sum(neighbour.online for neighbour in neighbours),
-        pending=len(state.pending),
+        pending=count_pending(state),
         generation=journal[0],
         records=journal[1],
     )
+
+
+def count_pending(state: State) -> int:
+    """The requests that somebody waits for."""
+    return sum(pending.purpose is not Purpose.UNHEARD for pending in state.pending.values())
 
 
 def _neighbour(policy: Policy, state: State, presence: Presence, neighbour: int, parent: str) -> NeighbourStatus:

@@ -7,13 +7,14 @@ from typing import Any, TypeAlias
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from hubauth.judge.verdicts import Outcome, worst
 from hubauth.report.conceal import conceal
 from hubauth.spark import spanning
 from hubauth.spark.replaying import OPENED, RULE, SETTLED
-from hubauth.spark.results import SHOWN, Check, Finding, HubResult, worst
+from hubauth.spark.results import SHOWN, Check, Finding, HubResult
 from hubauth.spark.storage import join
 from hubauth.spark.tables import small_table, written
-from hubauth.trace.verdicts import Outcome
+from hubauth.specification import Basis, basis_of, counts_under
 
 Coverage: TypeAlias = dict[tuple[str, str], int]
 """(trace, rule) -> in how many steps it decided."""
@@ -23,7 +24,8 @@ _HUB = ["trace", "hub"]
 class Between:
     """Who can be compared with whom: from the verdicts, and from what each hub ``told`` of its key and its end."""
 
-    def __init__(self, hubs: list[HubResult], told: list[Row]) -> None:
+    def __init__(self, hubs: list[HubResult], told: list[Row], basis: Basis = "all") -> None:
+        self._basis = basis
         self.damaged = [(hub.trace, hub.hub) for hub in hubs if hub.outcome is Outcome.CANNOT_TELL]
         self.limits = [(*hub, -1) for hub in self.damaged]
         self.limits += [(h.trace, h.hub, h.sequence or 0) for h in hubs if h.outcome is Outcome.VIOLATES]
@@ -66,7 +68,7 @@ class Between:
         covered.write.mode("overwrite").parquet(join(report, "coverage"))
         found = [_finding(row.asDict()) for row in shown]
         in_order = sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub))
-        return in_order, _checks(times, looked_at + of_check), coverage
+        return in_order, _checks(times, looked_at + of_check, self._basis), coverage
 
     def _frames(self, links: DataFrame) -> Counter[str]:
         """How many frames were compared; traces with frames that are still to arrive are not settled."""
@@ -95,7 +97,7 @@ class Between:
 
 def _finding(row: dict[str, Any]) -> Finding:
     texts = {name: conceal(row[name]) for name in ("expected", "seen", "missing")}
-    return Finding(**{**row, **texts, "outcome": Outcome(row["outcome"])})
+    return Finding(**{**row, **texts, "outcome": Outcome(row["outcome"]), "basis": basis_of(row["rule"])})
 
 
 def _several(pairs: set[tuple[str, str]]) -> set[str]:
@@ -104,19 +106,20 @@ def _several(pairs: set[tuple[str, str]]) -> set[str]:
     return {first for first, count in times.items() if count > 1}
 
 
-def _count(findings: DataFrame) -> tuple[list[Row], dict[tuple[str, str], int]]:
-    """The findings to be shown, and how many there are by check and outcome."""
+def _count(findings: DataFrame) -> tuple[list[Row], dict[tuple[str, str, str], int]]:
+    """The findings to be shown, and how many there are by check, outcome and rule."""
     few = findings.limit(SHOWN + 1).collect()
     if len(few) <= SHOWN:
-        return few, Counter((row.check, row.outcome) for row in few)
-    counted = findings.groupBy("check", "outcome").count().collect()
-    return few[:SHOWN], {(row.check, row.outcome): row["count"] for row in counted}
+        return few, Counter((row.check, row.outcome, row.rule) for row in few)
+    counted = findings.groupBy("check", "outcome", "rule").count().collect()
+    return few[:SHOWN], {(row.check, row.outcome, row.rule): row["count"] for row in counted}
 
 
-def _checks(times: dict[tuple[str, str], int], looked_at: Counter[str]) -> list[Check]:
+def _checks(times: dict[tuple[str, str, str], int], looked_at: Counter[str], basis: Basis) -> list[Check]:
     counted: dict[str, dict[Outcome, int]] = {name: {} for name in spanning.CHECKS}
-    for (name, outcome), findings in times.items():
-        counted[name][Outcome(outcome)] = findings
+    for (name, outcome, rule), findings in times.items():
+        counts = Outcome(outcome) if counts_under(basis, rule) else Outcome.CONFORMS
+        counted[name][counts] = counted[name].get(counts, 0) + findings
     return [
         Check(
             name=name,

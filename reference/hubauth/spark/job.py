@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hubauth.judge.verdicts import Outcome, worst
 from hubauth.spark.between import Between, Coverage
 from hubauth.spark.plan import BIN_ROWS, Census, Task, make_tasks, take_census
 from hubauth.spark.replaying import (
@@ -36,13 +37,11 @@ from hubauth.spark.results import (
     merge_verdicts,
     unreadable,
     with_problems,
-    worst,
 )
 from hubauth.spark.rows import NothingToJudge, Problem, Rows, problem_of, read_rows
 from hubauth.spark.storage import Storage, join, literal
 from hubauth.spark.tables import small_table
-from hubauth.specification import rules
-from hubauth.trace.verdicts import Outcome
+from hubauth.specification import Basis, rules
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
@@ -62,7 +61,7 @@ class Result:
     hubs: tuple[HubResult, ...]
 
 
-def validate(spark: SparkSession, path: str, report: str, phase: Phase) -> Result:
+def validate(spark: SparkSession, path: str, report: str, phase: Phase, basis: Basis = "all") -> Result:
     """Judge everything below ``path`` and write tables to ``report``. Raises StorageProblem and NothingToJudge."""
     begun = time.monotonic()
     storage = Storage(spark)
@@ -86,9 +85,9 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase) -> Resul
         with phase("comparing"):
             problems = _problems(rows, census)
             told = facts.filter(F.col("kind").isin(VERDICT, OPENED, SETTLED)).collect()
-            hubs = with_problems(_merge(told, census), problems)
+            hubs = with_problems(_merge(told, census, basis), problems)
             _table(spark, hubs).write.mode("overwrite").parquet(join(report, "hubs"))
-            findings, checks, coverage = Between(hubs, told).check(rows.events, facts, report)
+            findings, checks, coverage = Between(hubs, told, basis).check(rows.events, facts, report)
     finally:
         storage.remove(scratch)
     return Result(
@@ -154,7 +153,7 @@ def _padded(like: DataFrame, given: DataFrame) -> list[Column]:
 # Verdicts
 
 
-def _merge(told: list[Row], census: Census) -> list[HubResult]:
+def _merge(told: list[Row], census: Census, basis: Basis) -> list[HubResult]:
     """One verdict per hub; whoever has fewer rows than were counted has lost some to a damaged file."""
     segments: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for row in sorted((row for row in told if row.kind == VERDICT), key=lambda row: row.task):
@@ -164,7 +163,7 @@ def _merge(told: list[Row], census: Census) -> list[HubResult]:
         found = segments.get((hub.trace, hub.hub), [])
         # The row of a checkpoint belongs to both segments that it parts.
         rows = sum(rows for _, rows in found) - max(len(found) - 1, 0)
-        result = merge_verdicts(found, rows) if found else None
+        result = merge_verdicts(found, rows, basis) if found else None
         if result is None or (rows < hub.rows and result.outcome is Outcome.CONFORMS):
             lost = Problem("file", f"{hub.rows - rows} rows could not be read", hub.trace, hub.hub)
             result = unreadable(hub.trace, hub.hub, [lost], rows)

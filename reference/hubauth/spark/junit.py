@@ -2,9 +2,9 @@
 
 from xml.etree import ElementTree
 
+from hubauth.judge.verdicts import Outcome
 from hubauth.report.escape import visible
-from hubauth.spark.results import Finding, HubResult, Summary
-from hubauth.trace.verdicts import Outcome
+from hubauth.spark.results import Finding, HubFinding, HubResult, Summary, how_often
 
 _TAGS = {Outcome.VIOLATES: "failure", Outcome.CANNOT_TELL: "error"}
 
@@ -16,7 +16,7 @@ def junit(summary: Summary, hubs: tuple[HubResult, ...]) -> str:
     for hub in hubs:
         by_trace.setdefault(hub.trace, []).append(hub)
     for trace, members in by_trace.items():
-        cases = [_case(trace, hub.hub, hub.outcome, hub.rule, _why(hub)) for hub in members]
+        cases = [_case(trace, hub.hub, hub.outcome, hub.rule, _whole(hub)) for hub in members]
         found: dict[str, list[Finding]] = {check.name: [] for check in summary.checks}
         for finding in summary.findings:
             if finding.trace == trace:
@@ -43,7 +43,18 @@ def _case(trace: str, name: str, outcome: Outcome, rule: str, why: str) -> Eleme
     return case
 
 
-def _why(result: HubResult | Finding) -> str:
-    at = f"row {result.sequence} of {result.hub}" if result.sequence is not None else result.hub
+def _whole(hub: HubResult) -> str:
+    """Every finding about a hub, the one that decides first."""
+    ranked = sorted(hub.findings, key=lambda finding: finding.outcome is not hub.outcome)
+    return "\n".join([*(_why(finding, hub.hub) for finding in ranked), *([hub.stopped] if hub.stopped else [])])
+
+
+def _why(result: HubFinding | Finding, hub: str = "") -> str:
+    name = result.hub if isinstance(result, Finding) else hub
+    at = f"row {result.sequence} of {name}" if result.sequence is not None else name
     parts = [("expected", result.expected), ("seen", result.seen), ("missing", result.missing)]
+    if isinstance(result, HubFinding):
+        at += how_often(result)
+        parts.insert(0, ("differs", result.what))
+    parts.insert(0, ("basis", result.basis))
     return "\n".join(map(visible, [f"{result.rule} at {at}", *(f"{name}: {value}" for name, value in parts if value)]))

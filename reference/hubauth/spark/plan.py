@@ -8,8 +8,8 @@ from attrs import frozen
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from hubauth.forms.events import Kind
 from hubauth.spark.rows import plain_path
-from hubauth.trace.events import Kind
 
 TASKS_PER_CORE = 4
 SMALLEST_SEGMENT = 20_000

@@ -1,6 +1,6 @@
 """What an executor does: batches of sorted rows in, verdicts and facts out, one hub's segment after the other.
 
-Nothing is kept but the state of the segment under way. The replay itself is ``hubauth.trace.replay``.
+Nothing is kept but the state of the segment under way. The replay itself is ``hubauth.judge.replay``.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,17 +11,18 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from attrs import evolve
 
 from hubauth.core.canonical import decode_state
 from hubauth.core.model import Purpose
+from hubauth.forms.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.forms.lines import decode_checkpoint, encode_checkpoint
+from hubauth.forms.policies import decode_policy
+from hubauth.judge.facts import Fact, FactKind, proof_of
+from hubauth.judge.replay import Replay, Seal, seal_of
+from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.spark.plan import Task
-from hubauth.trace import jsonl
-from hubauth.trace.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
-from hubauth.trace.facts import Fact, FactKind, proof_of
 from hubauth.trace.parquet import SCHEMA, events_of
-from hubauth.trace.policies import decode_policy
-from hubauth.trace.replay import Replay, Seal, seal_of
-from hubauth.trace.verdicts import Outcome, Verdict
 
 BEGIN, SEAL, ROW = 0, 1, 2
 """The roles of rows given to a task: the checkpoint to begin with, what a checkpoint really holds, a row of the trace;
@@ -29,7 +30,7 @@ in the order in which those of one sequence come."""
 
 VERDICT, RULE, SETTLED, HELD, ROUTED = "verdict", "rule", "settled", "held", "routed"
 OPENED, KNOWN, CONFIGURED = "opened", "known", "configured"
-"""What comes out beside the kinds of ``hubauth.trace.facts``: a task's verdict, how often a rule decided, whether
+"""What comes out beside the kinds of ``hubauth.judge.facts``: a task's verdict, how often a rule decided, whether
 the hub had nothing left to do, and in its last state the whitelist entries and routes; the key of a trace's tokens
 (in ``proof``), whitelist entries from before the trace, and those that a changed configuration made."""
 
@@ -216,24 +217,16 @@ class _Segment:
         self._failed = self._cannot_tell(sequence, rule, seen, missing)
 
     def _cannot_tell(self, sequence: int, rule: str, seen: str, missing: str) -> Verdict:
-        return Verdict(
-            outcome=Outcome.CANNOT_TELL,
-            trace=self.task.trace,
-            hub=self.task.hub,
-            events=self.rows,
-            sequence=sequence,
-            rule=rule,
-            seen=seen,
-            missing=missing,
-        )
+        why = {"sequence": sequence, "rule": rule, "seen": seen, "missing": missing}
+        verdict = Verdict.of(Outcome.CANNOT_TELL, self.task.trace, self.task.hub, self.rows, **why)
+        return evolve(verdict, stopped=f"nothing after row {sequence} was judged")
 
 
 def encode_verdict(verdict: Verdict) -> str:
     """As JSON, without the words of the rule: the specification is the driver's, not the executors'."""
-    names = ("trace", "hub", "sequence", "rule", "expected", "seen", "missing")
-    plain = {name: getattr(verdict, name) for name in names}
-    leads = [jsonl.encode_event(event).decode().rstrip() for event in verdict.leads]
-    return _encode({**plain, "outcome": verdict.outcome.value, "leads": leads}).decode()
+    plain = {name: getattr(verdict, name) for name in ("trace", "hub", "stopped")}
+    findings = [finding.plain() for finding in verdict.findings]
+    return _encode({**plain, "outcome": verdict.outcome.value, "findings": findings}).decode()
 
 
 def replay_tasks(tasks: dict[int, Task], checkpointed: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -279,7 +272,7 @@ def _runs(batch: Any) -> Iterator[tuple[int, int, Any]]:
 def _instruct(segment: _Segment, role: int, part: Any) -> None:
     for sequence, payload in zip(part.column("sequence").to_pylist(), part.column("payload").to_pylist(), strict=True):
         if role == BEGIN:
-            segment.begin(jsonl.decode_checkpoint(payload))
+            segment.begin(decode_checkpoint(payload))
         else:
             digest, policy = _decode_seal(payload)
             segment.seal(sequence, Seal(digest, policy.encode()))
@@ -305,7 +298,7 @@ def seal_checkpoints(batches: Iterator[Any]) -> Iterator[Any]:
             seal = seal_of(checkpoint)
             rows = [(SEAL, _encode((seal.digest, seal.policy.decode(errors="replace"))))]
             if begins and seal.digest:
-                rows.append((BEGIN, jsonl.encode_checkpoint(checkpoint)))
+                rows.append((BEGIN, encode_checkpoint(checkpoint)))
             at = [[checkpoint.trace] * len(rows), [checkpoint.hub] * len(rows), [checkpoint.sequence] * len(rows)]
             columns = [*at, [role for role, _ in rows], [payload for _, payload in rows]]
             arrays = [pa.array(column, field.type) for column, field in zip(columns, INSTRUCTIONS, strict=True)]

@@ -1,11 +1,11 @@
 """``report.html``: one file for people, with everything in it that a browser needs."""
 
 from hubauth import __version__
+from hubauth.judge.verdicts import Outcome, rule_text
 from hubauth.report.escape import markup
 from hubauth.spark.charts import Bar, bars
-from hubauth.spark.results import Finding, HubResult, Summary
+from hubauth.spark.results import Finding, HubFinding, HubResult, Summary, how_often
 from hubauth.specification import rules
-from hubauth.trace.verdicts import Outcome, rule_text
 
 DRAWN = 5
 """Hubs whose way into the violation is drawn."""
@@ -93,8 +93,9 @@ def _not_conforming(summary: Summary, drawings: dict[tuple[str, str], str]) -> l
         parts += [
             f'<h3><span class="{hub.outcome.value}">{_WORDS[hub.outcome]}</span> {markup(hub.trace)} / '
             f"{markup(hub.hub)}{at}: {markup(hub.rule)}</h3>",
-            f"<p>{markup(hub.text)}</p>",
-            _why(hub),
+            *(part for finding in hub.findings for part in _finding(finding)),
+            *(part for finding in hub.apart for part in _finding(finding)),
+            f"<p>{markup(hub.stopped)}</p>" if hub.stopped else "",
         ]
         drawing = drawings.get((hub.trace, hub.hub))
         if drawing is not None:
@@ -102,8 +103,17 @@ def _not_conforming(summary: Summary, drawings: dict[tuple[str, str], str]) -> l
     return [*parts, _more(len(summary.not_conforming) - _LISTED, "hubs", "the table hubs")]
 
 
-def _why(result: HubResult | Finding) -> str:
+def _finding(finding: HubFinding) -> list[str]:
+    at = f", row {finding.sequence}" if finding.sequence is not None else ""
+    head = f"{markup(finding.rule)}{at}{how_often(finding)}"
+    return [f'<p><b class="{finding.outcome.value}">{head}</b>: {markup(finding.text)}</p>', _why(finding)]
+
+
+def _why(result: HubFinding | Finding) -> str:
     lines = [("expected", result.expected), ("seen", result.seen), ("missing", result.missing)]
+    if isinstance(result, HubFinding):
+        lines.insert(0, ("differs", result.what))
+    lines.insert(0, ("basis", result.basis))
     return "<pre>" + "\n".join(f"{name:<9}{markup(value)}" for name, value in lines if value) + "</pre>"
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from hubauth.judge.verdicts import Outcome, count_words, rule_text, worst
 from hubauth.report.escape import visible_lines
 from hubauth.spark.rows import Problem
-from hubauth.trace.verdicts import Outcome, rule_text
+from hubauth.specification import Basis, basis_of, counts_under
 
 VERSION = 1
 """Of ``summary.json``."""
@@ -23,10 +24,41 @@ class ExitCode(IntEnum):
     JOB_FAILED = 3
     UNREADABLE = 4
     """Files or lines cannot be read, or there is nothing to read, and what could be read does not violate."""
+    CANNOT_TELL = 5
+
+
+class HubFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a hub, or cannot be told, however often it was seen."""
+
+    outcome: Outcome
+    rule: str = ""
+    text: str = ""
+    basis: str = ""
+    """Where the rule comes from: lines of the documents, or a decision."""
+    what: str = ""
+    """What differed: a field, silence, something that was not due, the order."""
+    sequence: int | None = None
+    last: int | None = None
+    """The rows at which it was seen first and last."""
+    times: int = 1
+    consequences: int = 0
+    """Later differences about the same device, node or link."""
+    rules: tuple[str, ...] = ()
+    """Every rule that took part in the decision."""
+    expected: str = ""
+    seen: str = ""
+    missing: str = ""
+    leads: tuple[str, ...] = ()
+    """The rows that lead there, as JSON lines."""
+
+
+def how_often(finding: HubFinding) -> str:
+    """How often something was found, if that was more than once, and what followed from it."""
+    return count_words(finding.times, finding.last, finding.consequences)
 
 
 class HubResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict about one hub, and why."""
+    """The verdict about one hub, and why: the first finding, and all."""
 
     trace: str
     hub: str
@@ -41,6 +73,11 @@ class HubResult(msgspec.Struct, frozen=True, kw_only=True):
     missing: str = ""
     leads: tuple[str, ...] = ()
     """The rows that lead there, as JSON lines."""
+    findings: tuple[HubFinding, ...] = ()
+    apart: tuple[HubFinding, ...] = ()
+    """What only a decision forbids, where the hub is judged by the documents alone."""
+    stopped: str = ""
+    """Why nothing is said of the rows after some row; empty: all were judged."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +92,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     expected: str
     seen: str
     missing: str = ""
+    basis: str = ""
+    """Where the rule comes from: lines of the documents, or a decision."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,65 +148,100 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 SHOWN = 200
 """Results listed in ``summary.json``."""
 
-_SEVERITY = {Outcome.CONFORMS: 0, Outcome.CANNOT_TELL: 1, Outcome.VIOLATES: 2}
-
-
-def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Violates before cannot tell before conforms; nothing at all is not conforming."""
-    return max(outcomes, key=_SEVERITY.__getitem__, default=Outcome.CANNOT_TELL)
-
 
 def exit_code(outcome: Outcome, *, unreadable: bool) -> ExitCode:
-    """What cannot be told is no success either."""
-    if outcome is Outcome.CONFORMS:
-        return ExitCode.CONFORMS
-    return ExitCode.UNREADABLE if unreadable and outcome is not Outcome.VIOLATES else ExitCode.VIOLATES
+    """What cannot be told is no success, and no violation either."""
+    if outcome is not Outcome.CANNOT_TELL:
+        return ExitCode.CONFORMS if outcome is Outcome.CONFORMS else ExitCode.VIOLATES
+    return ExitCode.UNREADABLE if unreadable else ExitCode.CANNOT_TELL
 
 
-_convert = msgspec.json.Decoder(dict[str, Any]).decode
+class _Segment(msgspec.Struct, frozen=True):
+    """The verdict about a part of a hub's rows, as an executor wrote it."""
+
+    trace: str
+    hub: str
+    outcome: Outcome
+    findings: tuple[HubFinding, ...]
+    stopped: str
 
 
-def merge_verdicts(segments: Iterable[tuple[str, int]], rows: int) -> HubResult:
-    """A hub's verdict from its segments' (verdict as JSON, rows): what was decided first counts."""
-    verdicts = [_convert(encoded.encode()) for encoded, _ in segments]
-    wrong = [verdict for verdict in verdicts if verdict["outcome"] != Outcome.CONFORMS.value]
-    first = min(wrong, key=_place, default=verdicts[0])
-    return HubResult(
-        trace=first["trace"],
-        hub=first["hub"],
-        outcome=Outcome(first["outcome"]),
-        rows=rows,
-        segments=len(verdicts),
-        sequence=first["sequence"],
-        rule=first["rule"],
-        text=rule_text(first["rule"]) if first["rule"] else "",
-        expected=first["expected"],
-        seen=first["seen"],
-        missing=first["missing"],
-        leads=tuple(first["leads"]),
+_segment = msgspec.json.Decoder(_Segment).decode
+
+
+def merge_verdicts(segments: Iterable[tuple[str, int]], rows: int, basis: Basis = "all") -> HubResult:
+    """A hub's verdict from its segments' (verdict as JSON, rows): each thing once, in the order of the rows.
+
+    Where one had to stop, what later ones have found is not told: one process would not have come that far.
+    """
+    parts = [_segment(encoded.encode()) for encoded, _ in segments]
+    stops = [part.findings[-1].sequence or 0 for part in parts if part.stopped and part.findings]
+    reach = min(stops, default=None)
+    return result_of(
+        parts[0].trace,
+        parts[0].hub,
+        rows,
+        [one for part in parts for one in part.findings if reach is None or (one.sequence or 0) <= reach],
+        segments=len(parts),
+        stopped=next((part.stopped for part in parts if part.stopped), ""),
+        basis=basis,
     )
 
 
-def _place(verdict: dict[str, Any]) -> tuple[int, bool]:
+def result_of(
+    trace: str,
+    hub: str,
+    rows: int,
+    findings: Iterable[HubFinding],
+    *,
+    segments: int = 1,
+    stopped: str = "",
+    basis: Basis = "all",
+) -> HubResult:
+    """The verdict that these findings come to; the worst of the first row is told first."""
+    known: dict[tuple[str, str, Outcome], HubFinding] = {}
+    for one in sorted(findings, key=_place):
+        key = (one.rule, one.what, one.outcome)
+        before = known.get(
+            key, replace(one, times=0, consequences=0, text=rule_text(one.rule), basis=basis_of(one.rule))
+        )
+        times, more = before.times + one.times, before.consequences + one.consequences
+        known[key] = replace(before, times=times, consequences=more, last=one.last)
+    merged = tuple(one for one in known.values() if counts_under(basis, one.rule))
+    apart = tuple(one for one in known.values() if not counts_under(basis, one.rule))
+    outcome = worst([Outcome.CONFORMS, *(one.outcome for one in merged)])
+    first = next((one for one in merged if one.outcome is outcome), HubFinding(outcome=outcome))
+    return HubResult(
+        trace=trace,
+        hub=hub,
+        outcome=outcome,
+        rows=rows,
+        segments=segments,
+        sequence=first.sequence,
+        rule=first.rule,
+        text=first.text,
+        expected=first.expected,
+        seen=first.seen,
+        missing=first.missing,
+        leads=first.leads,
+        findings=merged,
+        apart=apart,
+        stopped=stopped,
+    )
+
+
+def _place(finding: HubFinding) -> tuple[int, bool]:
     """A violation before what could not be told at the same row."""
-    sequence = verdict["sequence"]
-    return -1 if sequence is None else sequence, verdict["outcome"] != Outcome.VIOLATES.value
+    return -1 if finding.sequence is None else finding.sequence, finding.outcome is not Outcome.VIOLATES
 
 
 def unreadable(trace: str, hub: str, problems: list[Problem], rows: int) -> HubResult:
     """The verdict about a hub of which a file, or part of one, cannot be read."""
     problem = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return HubResult(
-        trace=trace,
-        hub=hub or problem.file.rsplit("/", 1)[-1],
-        outcome=Outcome.CANNOT_TELL,
-        rows=rows,
-        rule="TRACE-5",
-        text=rule_text("TRACE-5"),
-        seen=f"{problem.what}{more}",
-        missing=f"a readable {problem.file}",
-    )
+    missing = f"a readable {problem.file}"
+    finding = HubFinding(outcome=Outcome.CANNOT_TELL, rule="TRACE-5", seen=f"{problem.what}{more}", missing=missing)
+    return result_of(trace, hub or problem.file.rsplit("/", 1)[-1], rows, [finding])
 
 
 def with_problems(hubs: list[HubResult], problems: list[Problem]) -> list[HubResult]:

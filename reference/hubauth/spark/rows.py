@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from hubauth.forms.events import Checkpoint, TraceError
+from hubauth.forms.lines import decode_checkpoint, decode_event
 from hubauth.spark.storage import Storage, StorageProblem, Stored, join, literal
-from hubauth.trace import jsonl
-from hubauth.trace.events import Checkpoint, TraceError
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, SCHEMA, batch_of
 
 REPORT_MARK = "summary.schema.json"
@@ -170,11 +170,11 @@ def _stage(
 
 
 def _parse_events(batches: Iterator[Any]) -> Iterator[Any]:
-    return _parse(batches, jsonl.decode_event, batch_of)
+    return _parse(batches, decode_event, batch_of)
 
 
 def _parse_checkpoints(batches: Iterator[Any]) -> Iterator[Any]:
-    return _parse(batches, jsonl.decode_checkpoint, _checkpoint_batch)
+    return _parse(batches, decode_checkpoint, _checkpoint_batch)
 
 
 def _checkpoint_batch(checkpoints: list[Checkpoint]) -> Any:

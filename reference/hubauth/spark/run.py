@@ -4,6 +4,8 @@ from typing import TextIO
 
 from pyspark.sql import SparkSession
 
+from hubauth.forms.lines import decode_event
+from hubauth.judge.verdicts import Finding
 from hubauth.spark.job import validate
 from hubauth.spark.junit import junit
 from hubauth.spark.progress import Progress
@@ -11,10 +13,9 @@ from hubauth.spark.report import html, worst_hubs
 from hubauth.spark.results import HubResult, Summary, encode_summary, summary_schema
 from hubauth.spark.rows import REPORT_MARK, NothingToJudge
 from hubauth.spark.storage import Storage, StorageProblem, brief, join
+from hubauth.specification import Basis
 from hubauth.trace.drawing import to_svg
 from hubauth.trace.explain import diagram_of
-from hubauth.trace.jsonl import decode_event
-from hubauth.trace.verdicts import Verdict
 
 
 class JobFailed(Exception):
@@ -31,13 +32,10 @@ def prepare_report(storage: Storage, report: str) -> None:
 def draw(hub: HubResult) -> str:
     """The rows that lead to a verdict as a sequence diagram, as SVG."""
     events = tuple(decode_event(line.encode()) for line in hub.leads)
-    verdict = Verdict(
-        outcome=hub.outcome, trace=hub.trace, hub=hub.hub, events=hub.rows, sequence=hub.sequence, rule=hub.rule
-    )
-    return to_svg(diagram_of(events, verdict))
+    return to_svg(diagram_of(events, Finding(outcome=hub.outcome, sequence=hub.sequence, rule=hub.rule)))
 
 
-def run_job(spark: SparkSession, path: str, report: str, terminal: TextIO) -> Summary:
+def run_job(spark: SparkSession, path: str, report: str, terminal: TextIO, basis: Basis = "all") -> Summary:
     """Judge what is below ``path``; tables, ``report.html``, ``junit.xml`` and ``summary.json`` go to ``report``.
 
     Raises StorageProblem if a path is wrong, NothingToJudge, and JobFailed if Spark cannot go on.
@@ -48,7 +46,7 @@ def run_job(spark: SparkSession, path: str, report: str, terminal: TextIO) -> Su
     prepare_report(storage, report)
     progress = Progress(spark.sparkContext, terminal)
     try:
-        result = validate(spark, path, report, progress.phase)
+        result = validate(spark, path, report, progress.phase, basis)
     except (StorageProblem, NothingToJudge):
         raise
     except Exception as problem:  # py4j raises what Java raised, whatever that is

@@ -7,9 +7,9 @@ as those were judged. Each costs at most one shuffle.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from hubauth.forms.events import Kind
+from hubauth.judge.facts import FactKind
 from hubauth.spark.replaying import HELD, KNOWN, ROUTED
-from hubauth.trace.events import Kind
-from hubauth.trace.facts import FactKind
 
 FINDING = (
     "check string, outcome string, trace string, hub string, sequence long, "

@@ -8,9 +8,9 @@ from operator import attrgetter
 from attrs import define, field
 
 from hubauth.core.inputs import PARENT
-from hubauth.trace.compare import show_event
-from hubauth.trace.events import FRAMES, OUTPUTS, Event, Kind, TraceError, decode_opening
-from hubauth.trace.verdicts import Outcome, Verdict
+from hubauth.forms.events import FRAMES, OUTPUTS, Event, Kind, TraceError, decode_opening
+from hubauth.judge.compare import show_event
+from hubauth.judge.verdicts import Outcome, Verdict
 
 
 @define
@@ -95,14 +95,5 @@ _header = attrgetter(
 
 
 def _wrong(event: Event, expected: str, seen: str) -> Verdict:
-    return Verdict(
-        outcome=Outcome.VIOLATES,
-        trace=event.trace,
-        hub=event.hub,
-        events=1,
-        sequence=event.sequence,
-        rule="TRACE-4",
-        expected=expected,
-        seen=seen,
-        leads=(event,),
-    )
+    why = {"expected": expected, "seen": seen, "leads": (event,)}
+    return Verdict.of(Outcome.VIOLATES, event.trace, event.hub, 1, sequence=event.sequence, rule="TRACE-4", **why)

@@ -1,17 +1,18 @@
 """Rows and verdicts as pictures and sentences."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import SUB_PROTO
+from hubauth.forms.events import OUTPUTS, Event, Kind
+from hubauth.judge.verdicts import Finding, Outcome, Verdict, count_words
 from hubauth.report.conceal import conceal, secrets_in
 from hubauth.report.escape import markup, markup_lines, visible
 from hubauth.trace.drawing import Arrow, Diagram, Mark, to_svg
-from hubauth.trace.events import Event, Kind
-from hubauth.trace.verdicts import Outcome, Verdict
 
 _COLUMNS = 3
 """Links that have a column of their own; more share one."""
@@ -44,7 +45,7 @@ def summary(event: Event, secrets: Iterable[str] = ()) -> str:
     return conceal(" ".join([*said, f"#{event.msg_id}"]), secrets)
 
 
-def diagram_of(events: tuple[Event, ...], verdict: Verdict | None = None) -> Diagram:
+def diagram_of(events: tuple[Event, ...], finding: Finding | None = None) -> Diagram:
     """The rows of one hub: it stands between its parent and its other links."""
     hub = events[0].hub if events else ""
     links = sorted({event.link for event in events if event.link is not None and event.link != PARENT})
@@ -54,20 +55,22 @@ def diagram_of(events: tuple[Event, ...], verdict: Verdict | None = None) -> Dia
     places = {PARENT: 0} | {link: own + 1 + (0 if together else at) for at, link in enumerate(links)}
     peers = {event.link: event.peer for event in events if event.kind is Kind.LINK_UP and event.peer}
     names = ["links"] if together else [f"link {link} {peers.get(link, '')}".rstrip() for link in links]
-    wrong = _wrong_rows(events, verdict)
+    wrong = _wrong_rows(events, finding)
     secrets = set().union(*(secrets_in(event.payload.decode("latin-1")) for event in events))
     steps = [_step(event, own, places, event.sequence in wrong, together, secrets) for event in events]
-    if verdict is not None and verdict.outcome is not Outcome.CONFORMS:
-        steps.append(Mark(own, verdict.rule or verdict.outcome.value, wrong=True))
+    if finding is not None and finding.outcome is not Outcome.CONFORMS:
+        steps.append(Mark(own, finding.rule or finding.outcome.value, wrong=True))
     participants = [*(["parent"] if has_parent else []), hub, *names]
     return Diagram(tuple(conceal(name, secrets) for name in participants), tuple(steps))
 
 
-def _wrong_rows(events: tuple[Event, ...], verdict: Verdict | None) -> set[int]:
+def _wrong_rows(events: tuple[Event, ...], finding: Finding | None) -> set[int]:
     """The row that was decided about, and what the hub did because of it."""
-    if verdict is None or verdict.sequence is None or verdict.outcome is Outcome.CONFORMS:
+    if finding is None or finding.sequence is None or finding.outcome is Outcome.CONFORMS:
         return set()
-    return {event.sequence for event in events if event.sequence >= verdict.sequence and event.kind is not Kind.END}
+    after = [event for event in events if event.sequence > finding.sequence]
+    done = takewhile(lambda event: event.kind in OUTPUTS, after)
+    return {finding.sequence, *(event.sequence for event in done)}
 
 
 def _step(
@@ -86,21 +89,33 @@ def _step(
     return Mark(there, which + _WORDS[event.kind], margin, wrong)
 
 
+_OUTCOMES = {Outcome.CONFORMS: "conforms", Outcome.VIOLATES: "VIOLATES", Outcome.CANNOT_TELL: "cannot tell"}
+
+
 def in_words(verdict: Verdict) -> str:
-    """A verdict as a few lines."""
-    word = {Outcome.CONFORMS: "conforms", Outcome.VIOLATES: "VIOLATES", Outcome.CANNOT_TELL: "cannot tell"}
-    head = f"{_title(verdict)}: {word[verdict.outcome]}"
+    """A verdict as a few lines: each finding once, in the order of the rows."""
+    title = _title(verdict)
+    lines = [line for finding in verdict.findings for line in _finding_in_words(title, finding)]
     if verdict.outcome is Outcome.CONFORMS:
-        return visible(f"{head} ({verdict.events} rows)")
-    lines = [f"{head} {verdict.rule} at row {verdict.sequence}"]
-    for name in ("text", "expected", "seen", "missing"):
-        value = getattr(verdict, name)
+        lines.append(f"{title}: conforms ({verdict.events} rows)")
+    for finding in verdict.apart:
+        lines += _finding_in_words(f"{title}: against a decision only", finding)
+    return "\n".join(map(visible, [*lines, *([f"  {verdict.stopped}"] if verdict.stopped else [])]))
+
+
+def _finding_in_words(title: str, finding: Finding) -> list[str]:
+    at = f" at row {finding.sequence}" if finding.sequence is not None else ""
+    often = count_words(finding.times, finding.last, finding.consequences)
+    lines = [f"{title}: {_OUTCOMES[finding.outcome]} {finding.rule}{at}{often}"]
+    for name in ("text", "basis", "what", "expected", "seen", "missing"):
+        value = getattr(finding, name)
         if value:
-            lines.append(f"  {'rule' if name == 'text' else name:<9}{value}")
-    others = [rule for rule in verdict.rules if rule != verdict.rule]
-    if others:
-        lines.append(f"  {'also':<9}{' '.join(others)}")
-    return "\n".join(map(visible, lines))
+            lines.append(f"  {_LABELS.get(name, name):<9}{value}")
+    others = [rule for rule in finding.rules if rule != finding.rule]
+    return [*lines, f"  {'also':<9}{' '.join(others)}"] if others else lines
+
+
+_LABELS = {"text": "rule", "what": "differs"}
 
 
 def _title(verdict: Verdict) -> str:
@@ -115,5 +130,5 @@ def to_html(verdict: Verdict) -> str:
         "<style>:root{color-scheme:light dark} body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:80rem}\n"
         "pre{white-space:pre-wrap;padding:1rem;background:light-dark(#f4f4f4,#222)} figure{overflow-x:auto;margin:0}"
         f"</style></head>\n<body><h1>{markup(title)}</h1>\n<pre>{markup_lines(in_words(verdict))}</pre>\n"
-        f"<figure>{to_svg(diagram_of(verdict.leads, verdict))}</figure></body></html>\n"
+        f"<figure>{to_svg(diagram_of(verdict.main.leads, verdict.main))}</figure></body></html>\n"
     )

@@ -24,7 +24,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Entry, State
 from hubauth.core.outputs import Close, Send
-from hubauth.trace.events import Checkpoint
+from hubauth.forms.events import Checkpoint
 from hubauth.trace.planting import INNER_HUB, Bend, Fault, Moment, Outputs, sent_by
 from hubauth.trace.world import Node
 
@@ -277,7 +277,7 @@ FAULTS: dict[str, Fault] = {
         ),
     ),
     "no_announcement": Fault("a binding is not announced", "EXT-8", _without(_is(HubOnline), "BIND-1")),
-    "no_report": Fault("a lost device is not reported", "OFF-4", _leave_unreported),
+    "no_report": Fault("a lost device is not reported", "OFF-5", _leave_unreported),
     "no_fence": Fault("a revoke is not followed by a fence", "EXT-11", _without(_is(HubFence))),
     "number_again": Fault(
         "a revoke is given a number that another one had",

@@ -7,12 +7,17 @@ from pathlib import Path
 from attrs import field, frozen
 
 from hubauth.core.policy import Policy
+from hubauth.forms.events import Checkpoint, TraceError
+from hubauth.judge.facts import Fact
+from hubauth.judge.replay import Replay, Seal, seal_of
+from hubauth.judge.search import EFFORT
+from hubauth.judge.verdicts import Finding, Outcome, Verdict, worst
+from hubauth.specification import Basis
 from hubauth.trace.ends import Ends
-from hubauth.trace.events import Checkpoint, TraceError
-from hubauth.trace.facts import Fact
-from hubauth.trace.replay import Replay, Seal, seal_of
 from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events
-from hubauth.trace.verdicts import Outcome, Verdict
+
+CANNOT_TELL = 5
+"""The exit code where nothing is wrong, and not everything is known."""
 
 Hub = tuple[str, str]
 """Trace and hub."""
@@ -31,21 +36,17 @@ class Judgement:
     @property
     def outcome(self) -> Outcome:
         """Of all together; without any hub nothing can be told."""
-        outcomes = {verdict.outcome for verdict in self.verdicts}
-        if Outcome.VIOLATES in outcomes:
-            return Outcome.VIOLATES
-        if outcomes == {Outcome.CONFORMS} and not self.unreadable:
-            return Outcome.CONFORMS
-        return Outcome.CANNOT_TELL
+        outcome = worst(verdict.outcome for verdict in self.verdicts)
+        return Outcome.CANNOT_TELL if self.unreadable and outcome is Outcome.CONFORMS else outcome
 
     @property
     def exit_code(self) -> int:
-        """0 conforms; 1 violates, or cannot tell; 4 something cannot be read, or there is nothing to judge."""
+        """0 conforms; 1 violates; 4 something cannot be read, or there is nothing to judge; 5 cannot tell."""
         if self.outcome is Outcome.VIOLATES:
             return 1
         if self.unreadable or not self.verdicts:
             return 4
-        return 0 if self.outcome is Outcome.CONFORMS else 1
+        return 0 if self.outcome is Outcome.CONFORMS else CANNOT_TELL
 
     @property
     def worst(self) -> Verdict | None:
@@ -58,8 +59,13 @@ def judge(
     paths: Iterable[Path],
     policies: Callable[[str], Policy | None] = lambda _hub: None,
     progress: Callable[[int], None] = lambda _rows: None,
+    *,
+    basis: Basis = "all",
+    effort: int = EFFORT,
 ) -> Judgement:
     """Replay everything in ``paths``. ``policies`` knows the policy of hubs whose traces do not name it.
+
+    ``basis`` says by which rules; ``effort`` bounds the search for an order where rows do not say it.
 
     Raises TraceError if there is nothing to read at all.
     """
@@ -68,9 +74,9 @@ def judge(
     rules: Counter[str] = Counter()
     facts: dict[Hub, list[Fact]] = {}
     for path in paths:
-        reading = _Reading(path, policies)
+        reading = _Reading(path, policies, effort)
         reading.run(progress)
-        verdicts += reading.verdicts()
+        verdicts += [verdict.by(basis) for verdict in reading.verdicts()]
         unreadable += reading.unreadable
         for hub, replay in reading.replays.items():
             rules.update(replay.rules)
@@ -81,8 +87,8 @@ def judge(
 class _Reading:
     """One path."""
 
-    def __init__(self, path: Path, policies: Callable[[str], Policy | None]) -> None:
-        self._path, self._policies = path, policies
+    def __init__(self, path: Path, policies: Callable[[str], Policy | None], effort: int) -> None:
+        self._path, self._policies, self._effort = path, policies, effort
         self._files = events_files(path)
         self.unreadable: list[str] = []
         self._begins: dict[Hub, Checkpoint] = {}
@@ -115,7 +121,8 @@ class _Reading:
                     replay = self.replays.get(hub)
                     if replay is None:
                         seals = None if self._seals is None else self._seals.get(hub, {})
-                        replay = self.replays[hub] = Replay(self._policies(event.hub), seals, self._begins.get(hub))
+                        begins = self._begins.get(hub)
+                        replay = self.replays[hub] = Replay(self._policies(event.hub), seals, begins, self._effort)
                     replay.feed(event)
                     self._ends.feed(event)
                     rows += 1
@@ -133,19 +140,11 @@ class _Reading:
         damaged |= {name for _, name in self._cut}
         found = {(verdict.trace, verdict.hub): verdict for verdict in self._ends.verdicts(damaged)}
         verdicts = []
-        for hub, replay in self.replays.items():
-            verdict = replayed[hub]
-            if verdict.outcome is Outcome.CONFORMS:
-                verdict = found.get(hub, verdict)
-            if verdict.outcome is Outcome.CONFORMS and hub in self._cut:
-                trace, name = hub
-                verdict = Verdict(
-                    outcome=Outcome.CANNOT_TELL,
-                    trace=trace,
-                    hub=name,
-                    events=replay.events,
-                    rule="TRACE-5",
-                    missing=self._cut[hub],
-                )
+        for hub, verdict in replayed.items():
+            if hub in found:
+                verdict = verdict.with_findings(found[hub].findings)
+            if hub in self._cut:
+                cut = Finding(outcome=Outcome.CANNOT_TELL, rule="TRACE-5", missing=self._cut[hub])
+                verdict = verdict.with_findings([cut])
             verdicts.append(verdict)
         return verdicts

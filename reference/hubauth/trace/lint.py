@@ -7,9 +7,10 @@ from attrs import define, field, frozen
 
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import MAX_NODE_ID, SUB_PROTO, Malformed
+from hubauth.forms.events import OUTPUTS, Event, Kind, Order, TraceError, decode_opening, frame_of, input_of
+from hubauth.forms.lines import decode_event
 from hubauth.report.conceal import conceal
 from hubauth.trace import jsonl
-from hubauth.trace.events import OUTPUTS, Event, Kind, Order, TraceError, decode_opening, frame_of, input_of
 from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec
@@ -78,7 +79,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Event | TraceError]]:
         return
     for number, line in jsonl.lines(file):
         try:
-            yield f"{file}:{number}", jsonl.decode_event(line)
+            yield f"{file}:{number}", decode_event(line)
         except TraceError as problem:
             yield f"{file}:{number}", problem
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from msgspec.structs import astuple
 
 from hubauth import private
-from hubauth.trace.events import Checkpoint, Event, Kind, TraceError
-from hubauth.trace.jsonl import check_version
+from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
+from hubauth.forms.lines import check_version
 
 ROWS = 64 * 1024
 """Rows that are read together."""

@@ -9,7 +9,7 @@ import dpkt
 from attrs import define, field
 
 from hubauth.core.policy import Policy
-from hubauth.trace.events import TraceError
+from hubauth.forms.events import TraceError
 from hubauth.trace.rows import Recording
 from hubauth.trace.watching import End, Watch, show
 

@@ -10,7 +10,7 @@ from hubauth.core.messages import Answer, AssistRegister, Register
 from hubauth.core.model import State
 from hubauth.core.outputs import Output, Send
 from hubauth.core.transition import Step
-from hubauth.trace.events import Checkpoint, Event
+from hubauth.forms.events import Checkpoint, Event
 from hubauth.trace.world import Node, Wire, World
 
 INNER_HUB = "hub-1"

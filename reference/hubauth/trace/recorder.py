@@ -20,8 +20,8 @@ from hubauth.core.inputs import (
 )
 from hubauth.core.model import State
 from hubauth.core.policy import Policy
-from hubauth.trace.events import Kind, Opening, Order, encode_command, encode_opening, encode_origin
-from hubauth.trace.policies import encode_policy, form_of
+from hubauth.forms.events import Kind, Opening, Order, encode_command, encode_opening, encode_origin
+from hubauth.forms.policies import encode_policy, form_of
 from hubauth.trace.redact import Redactor
 from hubauth.trace.rows import Recording, RowWriter
 from hubauth.wire.framing import RawFrame

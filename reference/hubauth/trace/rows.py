@@ -16,9 +16,10 @@ from hubauth.bounded import read_text
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Major
 from hubauth.core.policy import Policy
+from hubauth.forms.events import Checkpoint, Event, Kind, TraceError, decode_opening
+from hubauth.forms.lines import encode_checkpoint, encode_event
+from hubauth.forms.policies import encode_policy
 from hubauth.trace import jsonl
-from hubauth.trace.events import Checkpoint, Event, Kind, TraceError, decode_opening
-from hubauth.trace.policies import encode_policy
 from hubauth.trace.redact import KEY_BYTES, Redactor
 from hubauth.trace.storage import CHECKPOINTS, EVENTS
 from hubauth.wire.header import Header, Version
@@ -139,7 +140,7 @@ class RowWriter:
         self._put(event)
 
     def _put(self, event: Event) -> None:
-        self._rows.append(jsonl.encode_event(event))
+        self._rows.append(encode_event(event))
         self.sequence += 1
 
     def seal(self) -> None:
@@ -160,7 +161,7 @@ class RowWriter:
     def keep(self, sequence: int, policy: Policy, digest: str, state: bytes) -> None:
         """Write a checkpoint."""
         checkpoint = Checkpoint(self._trace, self._hub, sequence, digest, encode_policy(policy), state)
-        self._write(self._checkpoints, jsonl.encode_checkpoint(checkpoint))
+        self._write(self._checkpoints, encode_checkpoint(checkpoint))
 
     def close(self) -> None:
         """Write what is left, as far as that can be done."""

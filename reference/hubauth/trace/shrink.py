@@ -5,9 +5,10 @@ from itertools import combinations
 
 import msgspec
 
-from hubauth.trace.events import OUTPUTS, Event, Kind
-from hubauth.trace.replay import Replay
-from hubauth.trace.verdicts import Outcome, Verdict
+from hubauth.forms.events import OUTPUTS, Event, Kind
+from hubauth.judge.replay import Replay
+from hubauth.judge.search import EFFORT
+from hubauth.judge.verdicts import Outcome, Verdict
 
 ATTEMPTS = 3000
 """Replays that may be tried."""
@@ -16,12 +17,15 @@ Group = tuple[Event, ...]
 """A row and what the hub did because of it."""
 
 
-def shrink(events: Sequence[Event], attempts: int = ATTEMPTS) -> tuple[Event, ...]:
-    """Rows of one hub, reduced; their last step is the one that is wrong. Raises ValueError if nothing is wrong."""
+def shrink(events: Sequence[Event], attempts: int = ATTEMPTS, effort: int = EFFORT) -> tuple[Event, ...]:
+    """Rows of one hub, reduced; their last step is the first one that is wrong, or cannot be told about.
+
+    Raises ValueError if the hub conforms, or no row is to blame.
+    """
     events = _numbered([event for event in events if event.kind is not Kind.CHECKPOINT])
-    verdict = replayed(events)
-    if verdict.outcome is not Outcome.VIOLATES or verdict.sequence is None:
-        raise ValueError(f"the trace does not violate anything: {verdict.outcome.value}")
+    verdict = replayed(events, effort)
+    if verdict.outcome is Outcome.CONFORMS or verdict.sequence is None:
+        raise ValueError(f"there is no row that does not conform: {verdict.outcome.value}")
     groups = _groups(events)
     last = next(at for at, group in enumerate(groups) if group[0].sequence <= verdict.sequence <= group[-1].sequence)
     kept = groups[: last + 1]
@@ -31,9 +35,9 @@ def shrink(events: Sequence[Event], attempts: int = ATTEMPTS) -> tuple[Event, ..
         """Whether it is still the last step that breaks the same rule."""
         if next(left, None) is None:
             return False
-        found = replayed(_rows(groups))
+        found = replayed(_rows(groups), effort)
         begins = sum(map(len, groups[:-1]))
-        is_same = found.outcome is Outcome.VIOLATES and found.rule == verdict.rule
+        is_same = found.outcome is verdict.outcome and found.rule == verdict.rule
         return is_same and found.sequence is not None and found.sequence >= begins
 
     while True:
@@ -84,9 +88,9 @@ class _About(msgspec.Struct):
         return about.data.device_id if about.data is not None else about.device_id
 
 
-def replayed(events: Sequence[Event]) -> Verdict:
+def replayed(events: Sequence[Event], effort: int = EFFORT) -> Verdict:
     """The verdict about rows that are complete."""
-    replay = Replay()
+    replay = Replay(effort=effort)
     for event in events:
         replay.feed(event)
     return replay.finish()

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 from hubauth import private
+from hubauth.forms.events import Checkpoint, Event, TraceError
 from hubauth.trace import jsonl
-from hubauth.trace.events import Checkpoint, Event, TraceError
 
 Format: TypeAlias = Literal["jsonl", "parquet"]
 EVENTS, CHECKPOINTS = "events", "checkpoints"

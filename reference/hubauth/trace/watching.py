@@ -6,8 +6,8 @@ from attrs import define, field
 
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.policy import Policy
-from hubauth.trace.events import Kind, Opening, Order, encode_opening
-from hubauth.trace.policies import form_of
+from hubauth.forms.events import Kind, Opening, Order, encode_opening
+from hubauth.forms.policies import form_of
 from hubauth.trace.rows import LOGGER, Recording, RowWriter
 from hubauth.wire.framing import FrameDecoder, Limits
 from hubauth.wire.header import Refused, Version

@@ -40,6 +40,8 @@ class Broken:
     limits: dict[str, Any] = field(factory=dict)
     also: frozenset[str] = frozenset()
     """Other rules that this breaks as well, among those looked at."""
+    promises: frozenset[str] = frozenset()
+    """What this breaks whatever the rules say, as far as these cases show it."""
 
 
 def rewriting(rewrite: Rewrite) -> Callable[[], Decide]:

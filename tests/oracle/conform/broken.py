@@ -3,6 +3,7 @@
 from attrs import evolve
 
 from hubauth.core.messages import (
+    Answer,
     AssistOffline,
     AssistRegister,
     Authenticate,
@@ -14,7 +15,7 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from tests.oracle.conform import wrong
+from tests.oracle.conform import escaped, wrong
 from tests.oracle.conform.breaking import Broken, answering, instead, rewriting
 
 BROKEN: dict[str, Broken] = {
@@ -32,7 +33,9 @@ BROKEN: dict[str, Broken] = {
     "answers before it revokes": Broken("REG-10", wrong.out_of_order),
     "lets strangers ask for permissions": Broken("FRAME-23", instead(GetPerms, wrong.serves_strangers)),
     "lets strangers list roles": Broken("FRAME-23", instead(ListRoles, wrong.serves_strangers)),
-    "accepts any credential": Broken("AUTH-2", instead(Authenticate, wrong.accepts_any_credential)),
+    "accepts any credential": Broken(
+        "AUTH-2", instead(Authenticate, wrong.accepts_any_credential), promises=frozenset({"AdmittedByCredential"})
+    ),
     "keeps session after revoke": Broken(
         "REV-6", instead(Revoke, wrong.keeps_the_session), profile={"close_on_revoke": False}
     ),
@@ -60,6 +63,13 @@ BROKEN: dict[str, Broken] = {
     ),
     "owes no batches": Broken("REV-21", limits={"revoke_batch": 9}),
     "lets successes overtake": Broken("REV-22", wrong.successes_first),
+    "erases newer routes": Broken("OFF-7", escaped.erases_newer_routes),
+    "takes any answer for an acknowledgement": Broken(
+        "EXT-12", instead(Answer, escaped.takes_any_answer_for_an_acknowledgement)
+    ),
+    "looks at no credential where a node is named": Broken("REV-8", instead(Revoke, escaped.trusts_node_ids)),
+    "ends what was there": Broken("BIND-3", escaped.ends_what_was_there, profile={"close_superseded": False}),
+    "answers one in fifty late": Broken("FRAME-12", escaped.late_by_one()),
     "short credentials": Broken("REG-4", spoil=wrong.short),
     "decreasing node ids": Broken("REG-2", wrong.skips_a_node),
     "believes late reports": Broken("OFF-7", instead(AssistOffline, wrong.late_offline)),

@@ -37,7 +37,7 @@ def _forgets_what_it_owes() -> Decide:
     return decide
 
 
-def _acts_on_every_number(policy: Policy, state: State, received: Received) -> Step:
+def acts_on_every_number(policy: Policy, state: State, received: Received) -> Step:
     fresh = {key: evolve(one, handled=0) for key, one in state.neighbours.items()}
     done = step(policy, evolve(state, neighbours=state.neighbours.update(fresh)), received)
     neighbours = done.state.neighbours
@@ -172,7 +172,7 @@ BROKEN_EXTENSION: dict[str, Broken] = {
     "sends no fence": Broken("EXT-11", dropping(HubFence)),
     "refuses fences": Broken("EXT-11", answering(_refuses_fences)),
     "forgets what it owes": Broken("EXT-12", _forgets_what_it_owes),
-    "acts on old numbers": Broken("EXT-10", instead(Revoke, _acts_on_every_number)),
+    "acts on old numbers": Broken("EXT-10", instead(Revoke, acts_on_every_number)),
     "announces nothing": Broken("EXT-8", dropping(HubOnline), role="child"),
     "numbers nothing": Broken("EXT-10", rewriting(_without_numbers)),
     "numbers addressed revokes": Broken("EXT-10", rewriting(_numbers_everything)),

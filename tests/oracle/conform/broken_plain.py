@@ -62,7 +62,9 @@ def _denies_what_hubs_say(_: Policy, __: State, happened: Input, output: Output)
 
 
 BROKEN_PLAIN: dict[str, Broken] = {
-    "believes any success": Broken("AUTH-32", instead(Answer, _believes_any_success), role="child"),
+    "believes any success": Broken(
+        "AUTH-32", instead(Answer, _believes_any_success), role="child", promises=frozenset({"AdmittedByCredential"})
+    ),
     "distrusts other numbers": Broken("FRAME-25", instead(Answer, _distrusts_other_numbers), role="child"),
     "takes nobody for the hub": Broken("FRAME-27", instead(Revoke, _takes_nobody_for_the_hub)),
     "learns nobody": Broken("FRAME-26", rewriting(_reaches_no_hub)),

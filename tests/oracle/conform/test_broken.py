@@ -12,6 +12,7 @@ from tests.oracle.conform.breaking import Broken, spoiling
 from tests.oracle.conform.broken import BROKEN
 from tests.oracle.conform.broken_extension import BROKEN_EXTENSION
 from tests.oracle.conform.broken_plain import BROKEN_PLAIN
+from tests.oracle.conform.broken_promises import BROKEN_PROMISES
 from tests.oracle.conform.hubs import describe, in_thread, judge
 
 
@@ -24,7 +25,7 @@ def about(rule: str) -> list[Case]:
     return [case for case in CASES.values() if case.id in wanted]
 
 
-ALL = BROKEN | BROKEN_EXTENSION | BROKEN_PLAIN
+ALL = BROKEN | BROKEN_EXTENSION | BROKEN_PLAIN | BROKEN_PROMISES
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -39,8 +40,23 @@ def test_a_broken_hub_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -
     with in_thread(described) as address:
         judgement = judge(address, described.profile, about(broken.rule))
     failed = {result.rule for result in judgement.results if result.verdict in VIOLATIONS}
-    assert failed == {broken.rule} | broken.also, table(judgement)
+    assert failed == {broken.rule} | broken.also | broken.promises, table(judgement)
+    for result in judgement.results:
+        if result.rule in broken.promises:
+            assert result.id == f"promise/{result.rule}" and result.findings[0].case and result.exchange
     assert exit_code(judgement.results) == 1
+
+
+def test_the_promises_that_can_be_seen_from_outside_convict_somebody() -> None:
+    shown = {promise for broken in ALL.values() for promise in broken.promises}
+    assert shown == {
+        "OneToOneBinding",
+        "UniqueNodeIds",
+        "NoAnswerWithoutRequest",
+        "AdmittedByCredential",
+        "RevokedStaysOut",
+        "NoLockOut",
+    }
 
 
 def test_there_are_enough_of_them() -> None:

@@ -77,13 +77,14 @@ def test_all_the_reports(
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(summary, schema)
     assert (summary["outcome"], summary["exit_code"], summary["fence"]) == ("violates", 1, "invalid")
-    assert summary["counts"]["MUST"] == {"fail": 1, "pass": 2, "skipped": 1}
+    assert summary["counts"]["MUST"] == {"fail": 2, "pass": 2, "skipped": 1}
     failed = next(result for result in summary["results"] if result["verdict"] == "fail")
     assert failed["id"] == "AUTH-2" and failed["command"].endswith("--header 1 --only AUTH-2")
     assert any(arrow["wrong"] for arrow in failed["exchange"])
+    assert [result["id"] for result in summary["results"][4:]] == ["promise/AdmittedByCredential"]
 
     suite = ElementTree.parse(tmp_path / "out" / "junit.xml").getroot()[0]
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("4", "1", "1")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "2", "1")
     failure = suite.find("testcase[@name='AUTH-2']/failure")
     assert failure is not None and failure.get("type") == "AUTH-2" and "expected" in (failure.text or "")
 
@@ -127,9 +128,12 @@ def test_known_failures(
     assert "REG-13 [MUST, header 1] fixed" in capsys.readouterr().out
     known.write_text("AUTH-2\n", encoding="utf-8")
     assert run(reference, *words) == 1
+    known.write_text("AUTH-2\npromise/AdmittedByCredential\n", encoding="utf-8")
     monkeypatch.setattr(engine, "step", BROKEN["accepts any credential"].decide())
     assert run(reference, *words) == 0
-    assert "AUTH-2  MUST    known" in capsys.readouterr().out
+    printed = capsys.readouterr().out.splitlines()
+    known_lines = [line.split()[:3] for line in printed if line.split()[2:3] == ["known"] and line[0] != "M"]
+    assert known_lines == [["AUTH-2", "MUST", "known"], ["promise/AdmittedByCredential", "MUST", "known"]]
 
 
 def test_list(profile: Path, capsys: Printed) -> None:

@@ -85,9 +85,11 @@ def test_every_rule_is_asked_about_or_has_a_reason_not_to_be() -> None:
 
 
 def test_what_a_hub_remembers_of_an_earlier_run_makes_no_difference(tmp_path: Path) -> None:
+    """The first run ends with the journals that it began with: cases in which a neighbour loses its data come later."""
     described = describe("middle")
-    about = [case for case in CASES.values() if case.rule.id.partition("-")[0] in ("REV", "BIND", "PERM", "EXT")]
+    first = [case for case in CASES.values() if case.rule.id.partition("-")[0] in ("REV", "BIND", "PERM")]
+    then = [*first, *(case for case in CASES.values() if case.rule.id.startswith("EXT-"))]
     with as_process(described, tmp_path) as address:
-        for _ in range(2):
+        for about in (first, then):
             judgement = judge(address, patient(described.profile), about, sequences=5)
             assert {result.verdict for result in judgement.results} <= {"pass", "skipped"}, table(judgement)

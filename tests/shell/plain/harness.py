@@ -2,27 +2,29 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hubauth.shell.addresses import Address
 from hubauth.shell.doorway import AnyReply, AnyRequest, InvalidateRequest, RevokeRequest, Status, StatusRequest, call
 from hubauth.shell.settings import File
 from tests.shell.forest import Gate
-from tests.shell.plain.hub import pack, plain, unpack
+from tests.shell.harness import run
+from tests.shell.plain.device import PATIENCE, Device, connect
 from tests.shell.process import HubProcess, hub_process
 from tests.toml import to_toml
 
 PROGRAM = Path(__file__).with_name("hub.py")
-PATIENCE = float(os.environ.get("HUBAUTH_PLAIN_PATIENCE", "60"))
-"""Seconds after which what has not become true never will."""
 REQUEST_SECONDS = 20.0
 """How long our hub waits for a plain one. No test waits for it; only what is wrong ends by it."""
 OURS, PLAIN = 1, 10
@@ -31,12 +33,7 @@ DIALECTS = ["auth", "login", "flat"]
 CREDENTIALS = ["auth", "login"]
 MSG_IDS = ["echo", "zero", "reordered"]
 ALL = os.environ.get("HUBAUTH_PLAIN_ALL") == "1"
-"""Whether every scenario is played with every way to number answers; else each file has one way of its own."""
-
-
-def word(dialect: str) -> str:
-    """What the dialect calls an authentication."""
-    return "auth" if dialect == "auth" else "login"
+"""Whether every story is told with every way to number answers; else each file has one way of its own."""
 
 
 async def eventually(fact: Callable[[], Any], what: str) -> None:
@@ -100,88 +97,6 @@ async def plain_process(*options: str) -> AsyncIterator[PlainProcess]:
         await process.wait()
 
 
-class Refused(Exception):
-    """The connection ended before the answer came."""
-
-
-class Device:
-    """A device in plain sockets. Answers are taken in the order in which they come, whatever their MsgID."""
-
-    def __init__(self, name: str, dialect: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.name, self._dialect, self._reader, self._writer = name, dialect, reader, writer
-        self.node_id, self.credential = 0, ""
-        self.opaque: list[Any] = []
-        self._data, self._msg_id = bytearray(), 0
-
-    def send(self, frame: Any) -> None:
-        self._writer.write(pack(frame))
-
-    def say(self, action: str, source: int | None = None, **data: Any) -> None:
-        """Send a request without waiting for anything."""
-        self._msg_id += 1
-        body = {"action": action, **data} if self._dialect == "flat" else {"action": action, "data": data}
-        self.send(plain.Frame(body, self.node_id if source is None else source, 0, self._msg_id))
-
-    async def frame(self) -> Any:
-        """The next frame. Raises Refused at the end of the connection."""
-        while (frame := unpack(self._data)) is None:
-            try:
-                data = await asyncio.wait_for(self._reader.read(65536), PATIENCE)
-            except TimeoutError:
-                raise AssertionError(f"{self.name} hears nothing") from None
-            except OSError:
-                data = b""
-            if not data:
-                raise Refused(self.name)
-            self._data += data
-        return frame
-
-    async def answer(self, action: str) -> dict[str, Any]:
-        """The next answer to such a request."""
-        while True:
-            frame = await self.frame()
-            if frame.sub_proto != 2:
-                self.opaque.append(frame)
-            elif self._dialect == "flat" or frame.body["action"] == f"{action}_resp":
-                fields: dict[str, Any] = frame.body if self._dialect == "flat" else frame.body["data"]
-                return fields
-
-    async def ask(self, action: str, source: int | None = None, **data: Any) -> dict[str, Any]:
-        self.say(action, source, **data)
-        return await self.answer(action)
-
-    async def register(self) -> dict[str, Any]:
-        return self._take(await self.ask("register", 0, device_id=self.name))
-
-    async def authenticate(self, credential: str | None = None) -> dict[str, Any]:
-        presented = self.credential if credential is None else credential
-        known = {} if self._dialect == "flat" else {"credential": presented}
-        return self._take(await self.ask(word(self._dialect), 0, device_id=self.name, **known))
-
-    def _take(self, answer: dict[str, Any]) -> dict[str, Any]:
-        if answer["code"] == 1:
-            self.node_id, self.credential = answer["node_id"], answer.get("credential", self.credential)
-        return answer
-
-    async def hears(self, body: bytes) -> Any:
-        """Wait for a frame of another sub-protocol."""
-        while not any(frame.body == body for frame in self.opaque):
-            frame = await self.frame()
-            if frame.sub_proto != 2:
-                self.opaque.append(frame)
-        return next(frame for frame in self.opaque if frame.body == body)
-
-    def close(self) -> None:
-        self._writer.transport.abort()
-
-
-async def connect(stack: AsyncExitStack, dialect: str, address: Address, name: str) -> Device:
-    """A device that is connected, until the stack ends."""
-    device = Device(name, dialect, *await asyncio.open_connection(*address))
-    stack.callback(device.close)
-    return device
-
-
 def trusted(nodes: tuple[int, ...]) -> dict[str, Any]:
     """The tables by which our hub takes plain children for hubs. A hub that cannot trust by address trusts anybody."""
     if not nodes:
@@ -215,14 +130,17 @@ class OurHub:
 
     def __init__(self, directory: Path) -> None:
         self._directory, self._data = directory, directory / "data"
-        self._life = AsyncExitStack()
+        self._life, self._lives = AsyncExitStack(), 0
         self.gate = Gate()
         self.process: HubProcess
 
     async def start(self) -> None:
         """Begin another life."""
         config = str(self._directory / "hub.toml")
-        self.process = await self._life.enter_async_context(hub_process(self._data, "--config", config))
+        self._lives += 1
+        trace = self._directory / "trace" / str(self._lives)
+        options = ("--config", config, "--trace", str(trace))
+        self.process = await self._life.enter_async_context(hub_process(self._data, *options))
         self.gate.target = self.process.address
 
     async def end(self, number: signal.Signals = signal.SIGKILL) -> None:
@@ -230,6 +148,16 @@ class OurHub:
         self.gate.target = None
         self.gate.cut()
         await self._life.aclose()
+
+    async def conforms(self) -> None:
+        """Every life of it is replayed by the command, and nothing is found."""
+        lives = sorted((self._directory / "trace").iterdir())
+        command = [sys.executable, "-m", "hubauth.cli", "trace", "replay", "--json", *map(str, lives)]
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+        told, complaint = await process.communicate()
+        assert process.returncode == 0, (told.decode()[-2000:], complaint.decode()[-2000:])
+        assert len(json.loads(told)["verdicts"]) == len(lives)
 
     async def close(self) -> None:
         """End for good."""
@@ -272,10 +200,13 @@ class OurHub:
 class Pair:
     """Our hub and a plain one, one above the other, and the devices of both."""
 
-    def __init__(self, stack: AsyncExitStack, dialect: str, ours: OurHub, plain: PlainProcess, above: bool) -> None:
-        self._stack, self.dialect, self.ours, self.plain = stack, dialect, ours, plain
+    def __init__(
+        self, stack: AsyncExitStack, dialect: str, msg_id: str, ours: OurHub, plain: PlainProcess, above: bool
+    ) -> None:
+        self._stack, self.dialect, self.msg_id, self.ours, self.plain = stack, dialect, msg_id, ours, plain
         self._above, self._numbers = above, count()
         self.upper, self.lower = ("ours", "plain") if above else ("plain", "ours")
+        self.has_revoke = dialect != "flat"
 
     async def device(self, name: str, where: str, like: Device | None = None) -> Device:
         """A device that is connected, and may know what another connection of it was given."""
@@ -364,7 +295,7 @@ async def ours_above(
         await ours.start()
         names = ("--dialect", dialect, "--msg-id", msg_id, "--node-id", str(PLAIN), "--parent", str(ours.gate.address))
         child = await stack.enter_async_context(plain_process(*names, *options))
-        pair = Pair(stack, dialect, ours, child, above=True)
+        pair = Pair(stack, dialect, msg_id, ours, child, above=True)
         await child.until(lambda now: now["parent_present"], "the plain child has its parent")
         await pair.settle()
         yield pair
@@ -382,14 +313,9 @@ async def ours_below(
         ours = OurHub(directory)
         stack.push_async_callback(ours.close)
         await ours.start()
-        pair = Pair(stack, dialect, ours, root, above=False)
+        pair = Pair(stack, dialect, msg_id, ours, root, above=False)
         await ours.present(parent=True)
         yield pair
-
-
-def opaque(source: int, target: int, body: bytes) -> Any:
-    """A frame of another sub-protocol."""
-    return plain.Frame(body, source, target, 1, 2, 5)
 
 
 @contextlib.asynccontextmanager
@@ -400,3 +326,31 @@ async def between(
     making = ours_above if side == "above" else ours_below
     async with making(directory, *options, dialect=dialect, msg_id=msg_id) as pair:
         yield pair
+
+
+def stories(msg_id: str) -> Callable[..., Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]]:
+    """How a file makes its tests: ``@story(side, ...)`` before a body that is given a pair, and what else it names.
+
+    The plain hub numbers its answers in this way, or in all ways.
+    """
+
+    def story(*sides: str, dialects: Sequence[str] = DIALECTS, msg_id: str = msg_id) -> Any:
+        def test_of(body: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+            def test(tmp_path: Path, side: str, dialect: str, msg_id: str, **more: Any) -> None:
+                async def scenario() -> None:
+                    async with between(side, tmp_path, dialect=dialect, msg_id=msg_id) as pair:
+                        await body(pair, **more)
+
+                run(scenario())
+
+            _, *more = inspect.signature(body).parameters.values()
+            own = list(inspect.signature(test).parameters.values())[:-1]
+            test.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+            test.__name__, test.__doc__ = body.__name__, body.__doc__
+            for name, values in (("msg_id", MSG_IDS if ALL else [msg_id]), ("dialect", dialects), ("side", sides)):
+                test = pytest.mark.parametrize(name, values)(test)
+            return test
+
+        return test_of
+
+    return story

@@ -10,17 +10,8 @@ import pytest
 
 from hubauth.shell.addresses import Address
 from tests.shell.harness import run
-from tests.shell.plain.harness import (
-    CREDENTIALS,
-    DIALECTS,
-    PATIENCE,
-    REQUEST_SECONDS,
-    Device,
-    OurHub,
-    configuration,
-    connect,
-    word,
-)
+from tests.shell.plain.device import PATIENCE, Device, connect, word
+from tests.shell.plain.harness import CREDENTIALS, DIALECTS, REQUEST_SECONDS, OurHub, configuration
 from tests.shell.plain.hub import pack, plain, unpack
 
 

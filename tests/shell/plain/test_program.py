@@ -5,16 +5,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.shell.harness import run
-from tests.shell.plain.harness import (
-    CREDENTIALS,
-    DIALECTS,
-    MSG_IDS,
-    PLAIN,
-    PlainProcess,
-    connect,
-    opaque,
-    plain_process,
-)
+from tests.shell.plain.device import connect, opaque
+from tests.shell.plain.harness import CREDENTIALS, DIALECTS, MSG_IDS, PLAIN, PlainProcess, plain_process
 
 
 async def two(stack: AsyncExitStack, dialect: str, msg_id: str, *options: str) -> tuple[PlainProcess, PlainProcess]:

@@ -7,140 +7,100 @@ from typing import Any
 import pytest
 
 from tests.shell.harness import run
-from tests.shell.plain.harness import (
-    CREDENTIALS,
-    DIALECTS,
-    PLAIN,
-    Device,
-    OurHub,
-    configuration,
-    connect,
-    opaque,
-    ours_above,
-    ours_below,
-)
+from tests.shell.plain.device import Device, connect, opaque
+from tests.shell.plain.harness import CREDENTIALS, DIALECTS, PLAIN, OurHub, Pair, configuration, stories
 from tests.toml import to_toml
 
+story = stories("echo")
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
+
 @pytest.mark.parametrize("second", [3, 500, 0])
-def test_a_revoke_of_any_number_is_obeyed(tmp_path: Path, dialect: str, second: int) -> None:
-    async def scenario() -> None:
-        async with ours_below(tmp_path, dialect=dialect) as pair:
-            cam, lamp = await pair.registered("cam", "ours"), await pair.registered("lamp", "ours")
-            for number, device in ((500, cam), (second, lamp)):
-                await pair.plain.tell(f"number {number}")
-                await pair.revoke("plain", device.name)
-                await pair.settle()
-                assert await pair.admitted(device, "ours") == 4001
-                assert (await pair.plain.tell("status"))["heard"][0]["device_id"] == device.name
-
-    run(scenario())
+@story("below", dialects=CREDENTIALS)
+async def test_a_revoke_of_any_number_is_obeyed(pair: Pair, second: int) -> None:
+    cam, lamp = await pair.registered("cam", "ours"), await pair.registered("lamp", "ours")
+    for number, device in ((500, cam), (second, lamp)):
+        await pair.plain.tell(f"number {number}")
+        await pair.revoke("plain", device.name)
+        await pair.settle()
+        assert await pair.admitted(device, "ours") == 4001
+        assert (await pair.plain.tell("status"))["heard"][0]["device_id"] == device.name
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
-def test_a_revoke_takes_nobody_offline_at_a_plain_child_that_it_does_not_concern(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            cam = await pair.registered("cam", "plain")
-            await pair.revoke("ours", "cam", credential="another")
-            await pair.settle()
-            status = await pair.plain.tell("status")
-            assert status["whitelist"]["cam"] == [cam.node_id, cam.credential]
-            assert str(cam.node_id) in status["index"]
-            assert [one.owed for one in (await pair.ours.status()).neighbours] == [0]
-
-    run(scenario())
+@story("above", dialects=CREDENTIALS)
+async def test_a_revoke_takes_nobody_offline_at_a_plain_child_that_it_does_not_concern(pair: Pair) -> None:
+    cam = await pair.registered("cam", "plain")
+    await pair.revoke("ours", "cam", credential="another")
+    await pair.settle()
+    status = await pair.plain.tell("status")
+    assert status["whitelist"]["cam"] == [cam.node_id, cam.credential]
+    assert str(cam.node_id) in status["index"]
+    assert [one.owed for one in (await pair.ours.status()).neighbours] == [0]
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
-def test_a_revoke_takes_nobody_offline_at_a_plain_parent_that_it_does_not_concern(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_below(tmp_path, dialect=dialect) as pair:
-            cam = await pair.registered("cam", "ours")
-            await pair.revoke("ours", "cam", credential="another")
-            await pair.settle()
-            assert str(cam.node_id) in (await pair.plain.tell("status"))["index"]
-            assert [one.owed for one in (await pair.ours.status()).neighbours] == [0]
-
-    run(scenario())
+@story("below", dialects=CREDENTIALS)
+async def test_a_revoke_takes_nobody_offline_at_a_plain_parent_that_it_does_not_concern(pair: Pair) -> None:
+    cam = await pair.registered("cam", "ours")
+    await pair.revoke("ours", "cam", credential="another")
+    await pair.settle()
+    assert str(cam.node_id) in (await pair.plain.tell("status"))["index"]
+    assert [one.owed for one in (await pair.ours.status()).neighbours] == [0]
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
 @pytest.mark.parametrize("by", ["operator", "registering again"])
-def test_a_revoke_does_not_come_back_for_what_was_issued_after_it(tmp_path: Path, dialect: str, by: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            cam = await pair.registered("cam", "plain")
-            if by == "operator":
-                await pair.revoke("ours", "cam")
-                await pair.plain.until(lambda now: "cam" not in now["whitelist"], "the plain child has obeyed")
-            assert (await cam.register())["code"] == 1
-            for _ in range(2):
-                await pair.drop()
-                await pair.join()
-            assert (await pair.plain.tell("status"))["whitelist"].get("cam") == [cam.node_id, cam.credential]
-            assert await pair.admitted(cam, "plain") == 1
-
-    run(scenario())
+@story("above", dialects=CREDENTIALS)
+async def test_a_revoke_does_not_come_back_for_what_was_issued_after_it(pair: Pair, by: str) -> None:
+    cam = await pair.registered("cam", "plain")
+    if by == "operator":
+        await pair.revoke("ours", "cam")
+        await pair.plain.until(lambda now: "cam" not in now["whitelist"], "the plain child has obeyed")
+    assert (await cam.register())["code"] == 1
+    for _ in range(2):
+        await pair.drop()
+        await pair.join()
+    assert (await pair.plain.tell("status"))["whitelist"].get("cam") == [cam.node_id, cam.credential]
+    assert await pair.admitted(cam, "plain") == 1
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_devices_of_a_plain_child_reach_ours_and_are_reached(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            cam, lamp = await pair.registered("cam", "plain"), await pair.registered("lamp", "ours")
-            lamp.send(opaque(lamp.node_id, cam.node_id, b"down"))
-            assert (await cam.hears(b"down")).source == lamp.node_id
-            cam.send(opaque(cam.node_id, lamp.node_id, b"up"))
-            assert (await lamp.hears(b"up")).source == cam.node_id
-
-    run(scenario())
+@story("above")
+async def test_devices_of_a_plain_child_reach_ours_and_are_reached(pair: Pair) -> None:
+    cam, lamp = await pair.registered("cam", "plain"), await pair.registered("lamp", "ours")
+    lamp.send(opaque(lamp.node_id, cam.node_id, b"down"))
+    assert (await cam.hears(b"down")).source == lamp.node_id
+    cam.send(opaque(cam.node_id, lamp.node_id, b"up"))
+    assert (await lamp.hears(b"up")).source == cam.node_id
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
-def test_devices_that_a_plain_child_admits_by_itself_are_reached_once_they_speak(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            cam, lamp = await pair.registered("cam", "plain"), await pair.registered("lamp", "ours")
-            await pair.drop()
-            assert (await cam.authenticate())["code"] == 1
-            await pair.join()
-            cam.send(opaque(cam.node_id, lamp.node_id, b"here I am"))
-            await lamp.hears(b"here I am")
-            lamp.send(opaque(lamp.node_id, cam.node_id, b"found"))
-            await cam.hears(b"found")
-
-    run(scenario())
+@story("above", dialects=CREDENTIALS)
+async def test_devices_that_a_plain_child_admits_by_itself_are_reached_once_they_speak(pair: Pair) -> None:
+    cam, lamp = await pair.registered("cam", "plain"), await pair.registered("lamp", "ours")
+    await pair.drop()
+    assert (await cam.authenticate())["code"] == 1
+    await pair.join()
+    cam.send(opaque(cam.node_id, lamp.node_id, b"here I am"))
+    await lamp.hears(b"here I am")
+    lamp.send(opaque(lamp.node_id, cam.node_id, b"found"))
+    await cam.hears(b"found")
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
 @pytest.mark.parametrize("action", ["assist_offline", "offline"])
-def test_a_plain_child_takes_its_devices_offline(tmp_path: Path, dialect: str, action: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            await pair.drop()
-            await pair.ours.away()
-            child = await pair.device("", "ours")
-            given = await child.ask("assist_register", PLAIN, device_id="cam")
-            assert given["code"] == 1
-            about = {"device_id": "cam", "node_id": given["node_id"]}
-            assert (await child.ask(action, PLAIN, **about))["code"] == 1
-            assert (await child.ask(action, PLAIN, **about))["code"] == 4701
-
-    run(scenario())
+@story("above", dialects=CREDENTIALS)
+async def test_a_plain_child_takes_its_devices_offline(pair: Pair, action: str) -> None:
+    await pair.drop()
+    await pair.ours.away()
+    child = await pair.device("", "ours")
+    given = await child.ask("assist_register", PLAIN, device_id="cam")
+    assert given["code"] == 1
+    about = {"device_id": "cam", "node_id": given["node_id"]}
+    assert (await child.ask(action, PLAIN, **about))["code"] == 1
+    assert (await child.ask(action, PLAIN, **about))["code"] == 4701
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_parent_that_leaves_every_number_at_zero_is_understood(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_below(tmp_path, dialect=dialect, msg_id="zero") as pair:
-            cam = await pair.registered("cam", "ours")
-            assert await pair.admitted(cam, "ours") == 1
-            stranger = await pair.device("stranger", "ours")
-            assert (await stranger.authenticate("guess"))["code"] == 4001
-
-    run(scenario())
+@story("below", msg_id="zero")
+async def test_a_parent_that_leaves_every_number_at_zero_is_understood(pair: Pair) -> None:
+    cam = await pair.registered("cam", "ours")
+    assert await pair.admitted(cam, "ours") == 1
+    stranger = await pair.device("stranger", "ours")
+    assert (await stranger.authenticate("guess"))["code"] == 4001
 
 
 def plain_hub(directory: Path, dialect: str, address: str) -> None:
@@ -192,31 +152,23 @@ async def still_there(device: Device, by: Device) -> None:
     await device.hears(b"still there")
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
-def test_an_empty_credential_kicks_nobody(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            cam, lamp = await pair.registered("cam", "ours"), await pair.registered("lamp", "ours")
-            stranger = await pair.device("cam", "plain")
-            assert (await stranger.authenticate(""))["code"] == 4001
-            await still_there(cam, lamp)
-            assert not stranger.opaque
-
-    run(scenario())
+@story("above", dialects=CREDENTIALS)
+async def test_an_empty_credential_kicks_nobody(pair: Pair) -> None:
+    cam, lamp = await pair.registered("cam", "ours"), await pair.registered("lamp", "ours")
+    stranger = await pair.device("cam", "plain")
+    assert (await stranger.authenticate(""))["code"] == 4001
+    await still_there(cam, lamp)
+    assert not stranger.opaque
 
 
-@pytest.mark.parametrize("dialect", CREDENTIALS)
-def test_what_a_stranger_said_to_a_plain_child_revokes_nobody(tmp_path: Path, dialect: str) -> None:
-    async def scenario() -> None:
-        async with ours_above(tmp_path, dialect=dialect) as pair:
-            cam, lamp = await pair.registered("cam", "ours"), await pair.registered("lamp", "ours")
-            await pair.drop()
-            await pair.ours.away()
-            child = await pair.device("", "ours")
-            assert (await child.ask("assist_register", PLAIN, device_id="other"))["code"] == 1
-            child.say("revoke", 0, device_id="cam")
-            assert (await child.ask("assist_register", PLAIN, device_id="another"))["code"] == 1
-            await still_there(cam, lamp)
-            assert await pair.admitted(cam, "ours") == 1
-
-    run(scenario())
+@story("above", dialects=CREDENTIALS)
+async def test_what_a_stranger_said_to_a_plain_child_revokes_nobody(pair: Pair) -> None:
+    cam, lamp = await pair.registered("cam", "ours"), await pair.registered("lamp", "ours")
+    await pair.drop()
+    await pair.ours.away()
+    child = await pair.device("", "ours")
+    assert (await child.ask("assist_register", PLAIN, device_id="other"))["code"] == 1
+    child.say("revoke", 0, device_id="cam")
+    assert (await child.ask("assist_register", PLAIN, device_id="another"))["code"] == 1
+    await still_there(cam, lamp)
+    assert await pair.admitted(cam, "ours") == 1

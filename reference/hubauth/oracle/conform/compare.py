@@ -42,6 +42,8 @@ class Difference:
     seen: str
     rule: str = ""
     informational: bool = False
+    behind: str = ""
+    """The rule that decided what differs, whatever the case is about."""
 
 
 @frozen

@@ -10,11 +10,11 @@ from attrs import evolve, frozen
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Answer, AssistOffline, Body, Frame, HubDismiss, HubFence, HubOnline, Revoke
 from hubauth.core.model import State
+from hubauth.judge.blame import blame_for, blame_for_close, blame_unasked
 from hubauth.oracle.conform.compare import NOTHING, Difference, compare, describe, describe_seen
 from hubauth.oracle.conform.mirror import show_free
 from hubauth.oracle.conform.profile import ChoicesTable
 from hubauth.oracle.conform.wire import Seen
-from hubauth.trace.blame import blame_for, blame_for_close
 from hubauth.wire.dialects.codec import Codec
 
 _ABOUT_PRESENCE = ("BIND", "OFF", "REV", "LINK", "MSG", "EXT")
@@ -93,16 +93,19 @@ class Judge:
         words = ("closed by the hub", "still open") if expected else ("stays open", "closed by the hub")
         difference = Difference(f"connection of {name}", *words)
         if self._scene.setting:
-            difference = evolve(difference, rule=blame_for_close(self._scene.cited))
+            difference = evolve(difference, rule=blame_for_close(self._scene.cited[::-1]))
         self._add(difference, None, fatal=True)
 
     def _add(self, one: Difference, body: Body | None, *, unexpected: bool = False, fatal: bool = True) -> None:
         scene = self._scene
+        if body is None:
+            behind = one.rule or blame_for_close(scene.cited[::-1])
+        elif unexpected:
+            behind = blame_unasked(body, scene.cited)
+        else:
+            behind = blame_for(body, scene.cited[::-1])
         if not one.rule:
-            if scene.setting and body is not None:
-                one = evolve(one, rule=blame_for(body, scene.cited, unexpected=unexpected))
-            else:
-                one = evolve(one, rule=scene.rule)
+            one = evolve(one, rule=behind if scene.setting and body is not None else scene.rule, behind=behind)
         self.found.append(Judged(one, fatal and not one.informational))
 
     def _companion(self, body: Body) -> tuple[str, bool]:
@@ -114,7 +117,7 @@ class Judge:
             return "", True
         if scene.rule.partition("-")[0] in _ABOUT_PRESENCE and scene.rule in scene.cited:
             return "", True
-        return blame_for(body, scene.cited), False
+        return blame_for(body, scene.cited[::-1]), False
 
     def _never(self, link: Link, seen: Seen) -> str:
         """What no frame may ever do, whatever the case is about."""

@@ -45,6 +45,11 @@ class Name:
     node_id: int = 0
     credential: str = ""
 
+    @property
+    def presented(self) -> str:
+        """Its credential, or a guess that nobody makes for another device: the parent of a sequence may confirm it."""
+        return self.credential or self.device_id.replace("-", "").rjust(43, "x")
+
 
 class Cast:
     """Who takes part in one sequence, and the moves they can make."""
@@ -127,11 +132,16 @@ def _register(cast: Cast, who: int, name: Name) -> Outcome:
 
 
 def _authenticate(cast: Cast, who: int, name: Name) -> Outcome:
-    return cast.device(who).say(Authenticate(name.device_id, name.credential or "x" * 43))
+    return cast.device(who).say(Authenticate(name.device_id, name.presented))
+
+
+def guessed(device_id: str) -> str:
+    """A credential that nobody has issued, another one for each device: a parent that says yes vouches for one."""
+    return device_id[-20:].rjust(43, "y")
 
 
 def _guess(cast: Cast, who: int, name: Name) -> Outcome:
-    return cast.device(who).say(Authenticate(name.device_id, "y" * 43))
+    return cast.device(who).say(Authenticate(name.device_id, guessed(name.device_id)))
 
 
 def _offline(cast: Cast, who: int, name: Name) -> Outcome:
@@ -209,7 +219,7 @@ def _hub_reports(cast: Cast, who: int, name: Name) -> Outcome | None:
 
 def _hub_searches(cast: Cast, who: int, name: Name) -> Outcome | None:
     hub = cast.hub(who)
-    return hub.say(AssistAuthenticate(name.device_id, name.credential or "x" * 43)) if hub is not None else None
+    return hub.say(AssistAuthenticate(name.device_id, name.presented)) if hub is not None else None
 
 
 def _hub_revokes(cast: Cast, who: int, name: Name) -> Outcome | None:
@@ -233,7 +243,7 @@ def _parent_revokes(cast: Cast, _: int, name: Name) -> Outcome | None:
 
 def _parent_searches(cast: Cast, _: int, name: Name) -> Outcome | None:
     parent = cast.parent()
-    return parent.say(AssistAuthenticate(name.device_id, name.credential or "x" * 43)) if parent is not None else None
+    return parent.say(AssistAuthenticate(name.device_id, name.presented)) if parent is not None else None
 
 
 def _answer(cast: Cast, who: int, name: Name) -> Outcome | None:

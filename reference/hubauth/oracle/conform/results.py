@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-Verdict: TypeAlias = Literal["pass", "fail", "known", "fixed", "info", "skipped", "blocked", "error"]
+from hubauth.specification import counts_under
+
+Verdict: TypeAlias = Literal["pass", "fail", "known", "fixed", "info", "skipped", "blocked", "error", "apart"]
 """``known``: fails, and the known-failing file says so. ``fixed``: passes although that file says it fails.
 ``skipped``: a feature is not declared. ``blocked``: a case it depends on did not pass. ``error``: the tool or the
-connection failed, which is no verdict about a rule."""
+connection failed, which is no verdict about a rule. ``apart``: fails, but only by a decision, where the documents alone
+count."""
 
 LEVELS = ("MUST", "SHOULD", "MAY", "INFO")
 VIOLATIONS: tuple[Verdict, ...] = ("fail", "fixed")
@@ -26,6 +30,8 @@ class Finding(Struct, frozen=True):
     informational: bool = False
     case: str = ""
     """In which case it was seen, if not in this one."""
+    behind: str = ""
+    """The rule that decided what differs, where the case is about another one."""
 
 
 class Arrow(Struct, frozen=True):
@@ -55,6 +61,8 @@ class Result(Struct, frozen=True):
     exchange: tuple[Arrow, ...] = ()
     rules: tuple[str, ...] = ()
     """That decided something in it."""
+    basis: str = ""
+    """Where the rule comes from: lines of the documents, or a decision."""
     seconds: float = 0.0
     command: str = ""
     """Repeats just this case."""
@@ -62,6 +70,15 @@ class Result(Struct, frozen=True):
 
 CONFORMS, VIOLATES, USAGE, FAILED, UNREADABLE = range(5)
 """Exit codes. FAILED: the job itself, which says nothing about a rule. UNREADABLE: a file that was given."""
+
+
+def by_documents(result: Result) -> Result:
+    """The result where only what the documents say counts: what only a decision forbids stands apart."""
+    told = [one for one in result.findings if not one.informational]
+    counted = [counts_under("documents", one.rule) and counts_under("documents", one.behind) for one in told]
+    if result.verdict != "fail" or any(counted or [counts_under("documents", result.rule)]):
+        return result
+    return replace(result, verdict="apart")
 
 
 def exit_code(results: Sequence[Result]) -> int:

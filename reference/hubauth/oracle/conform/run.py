@@ -15,16 +15,19 @@ from hubauth.oracle.conform.problems import Deviated, TooSlow, Violated
 from hubauth.oracle.conform.profile import Profile
 from hubauth.oracle.conform.results import Arrow, Finding, Result, Verdict
 from hubauth.oracle.conform.sequence import vector_of
-from hubauth.oracle.conform.session import Failure, explore
+from hubauth.oracle.conform.session import AGAIN, Failure, explore
 from hubauth.oracle.conform.subject import Subject
 from hubauth.oracle.conform.wire import Unreachable
 from hubauth.oracle.conform.world import World
 from hubauth.report.conceal import conceal, secrets_in
+from hubauth.seen import promised
 from hubauth.specification import rules
 from hubauth.wire.header import Version
 
 _TRIES = 3
 """Of a case in which something took too long to say anything."""
+_FINDINGS = 5
+"""Shown of one broken promise."""
 _NOT_PASSED: tuple[Verdict, ...] = ("fail", "known", "error", "blocked")
 
 
@@ -143,6 +146,7 @@ class Run:
                 if explored.failure is not None:
                     found.append(redact(self._of_failure(explored.failure, version), self.subject.profile))
                     vectors |= self._vector(explored.failure, found[-1])
+                found += self._of_promises([(None, one) for one in self.subject.witness.take()], version)
             results += found
         return Judgement(results, sequences, steps, vectors, trouble)
 
@@ -156,7 +160,7 @@ class Run:
             self._blank(rule.id, rule.level, title, version),
             id=f"{rule.id}/random",
             verdict="fail",
-            reason="" if failure.repeats else "it did not happen again when the same sequence was played once more",
+            reason="" if failure.again == AGAIN else _how_often(failure, self.sequences),
             findings=tuple(_finding(one, rule.id) for one in differences),
             exchange=arrows(failure.world),
             rules=tuple(sorted(failure.world.mirror.rules)),
@@ -173,16 +177,19 @@ class Run:
     def _of_version(self, version: Version) -> list[Result]:
         results: dict[str, Result] = {}
         aside: list[tuple[Result, Difference]] = []
+        broken: list[tuple[Result | None, Finding]] = []
         gone = ""
         for case in self.cases:
             result, differences = self._of_case(case, version, results, gone)
             results[case.id] = result
             aside += [(result, one) for one in differences]
+            broken += [(result, one) for one in self.subject.witness.take()]
             if result.verdict == "error" and not gone:
                 gone = self._why_gone()
             self.on_result(result)
         self._take_aside(results, aside, version)
-        return [redact(self._held_to_known(result), self.subject.profile) for result in results.values()]
+        found = [redact(self._held_to_known(result), self.subject.profile) for result in results.values()]
+        return found + self._of_promises(broken, version)
 
     def _of_case(
         self, case: Case, version: Version, before: dict[str, Result], gone: str
@@ -212,7 +219,9 @@ class Run:
     def _blank(self, identity: str, level: str, title: str, version: Version) -> Result:
         rule = rules()[identity.partition("/")[0]]
         command = shlex.join((*self.command, "--header", str(int(version)), "--only", identity)) if self.command else ""
-        return Result(identity, rule.id, level, title, rule.text, int(version), "skipped", command=command)
+        return Result(
+            identity, rule.id, level, title, rule.text, int(version), "skipped", command=command, basis=rule.basis
+        )
 
     def _why_gone(self) -> str:
         try:
@@ -236,8 +245,25 @@ class Run:
             if any((old.what, old.expected, old.seen) == (one.what, one.expected, one.seen) for old in known.findings):
                 continue
             verdict: Verdict = "info" if one.informational else "fail"
-            exchange = known.exchange if known.verdict == "fail" else where.exchange
-            results[identity] = replace(known, verdict=verdict, findings=(*known.findings, finding), exchange=exchange)
+            if known.verdict != "fail":  # its own case passed, or was not played: only the other one shows it
+                known = replace(known, exchange=where.exchange, command=where.command)
+            results[identity] = replace(known, verdict=verdict, findings=(*known.findings, finding))
+
+    def _of_promises(self, broken: Iterable[tuple[Result | None, Finding]], version: Version) -> list[Result]:
+        """A result for every promise that was broken, with the first of the cases in which that was seen."""
+        results: dict[str, Result] = {}
+        for where, finding in broken:
+            name = finding.rule
+            if name not in results:
+                text = promised()[name]
+                exchange, command = (where.exchange, where.command) if where is not None else ((), "")
+                blank = Result(
+                    f"promise/{name}", name, "MUST", "A promise, whatever the rules say.", text, int(version), "fail"
+                )
+                results[name] = replace(blank, exchange=exchange, command=command, basis="what every hub promises")
+            findings = (*results[name].findings, replace(finding, case=where.id if where is not None else "random"))
+            results[name] = replace(results[name], findings=findings[:_FINDINGS])
+        return [redact(self._held_to_known(result), self.subject.profile) for result in results.values()]
 
     def _held_to_known(self, result: Result) -> Result:
         if result.id not in self.known_failing:
@@ -247,6 +273,13 @@ class Run:
         if result.verdict == "pass":
             return replace(result, verdict="fixed", reason="passes, but is listed as known to fail")
         return result
+
+
+def _how_often(failure: Failure, sequences: int) -> str:
+    return (
+        f"seen once in up to {sequences} sequences; the same sequence, played {AGAIN} times more, "
+        f"showed it {failure.again} times"
+    )
 
 
 def redact(result: Result, profile: Profile) -> Result:
@@ -273,7 +306,7 @@ def _without(plain: Any, secrets: Collection[str]) -> Any:
 
 
 def _finding(one: Difference, rule: str) -> Finding:
-    return Finding(one.what, one.expected, one.seen, one.rule or rule, one.informational)
+    return Finding(one.what, one.expected, one.seen, one.rule or rule, one.informational, behind=one.behind)
 
 
 def choose(cases: Iterable[Case], only: Sequence[str]) -> list[Case]:

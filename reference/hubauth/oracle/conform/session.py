@@ -1,16 +1,14 @@
 """Random sequences over several connections, compared with the core after every step and shrunk when they differ.
 
 Every sequence uses names that the hub under test has never heard, so sequences do not disturb
-each other although the hub keeps its state. Hypothesis makes the sequences; leaving moves out is done here, since that
-is all there is to shrink and every try costs a conversation with a live hub.
+each other although the hub keeps its state. A hub is no function: what it did once it need not do again, so a sequence
+that failed is played again to say how often it does.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
+from random import Random
 
 from attrs import evolve, frozen
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from hubauth.oracle.conform.moves import MOVES, SIZE, Cast, Move
 from hubauth.oracle.conform.problems import TooSlow, Violated
@@ -20,6 +18,7 @@ from hubauth.oracle.conform.world import World
 
 _SHORTEST, _LONGEST = 12, 48
 _OFTEN = ("register", "authenticate", "answer", "hub announces")
+AGAIN = 3
 _TRIES = 200
 """Sequences played in order to find a shorter one."""
 
@@ -31,8 +30,8 @@ class Failure:
     moves: tuple[Move, ...]
     world: World
     violated: Violated
-    repeats: bool = True
-    """Whether it was seen again when everything had all the time it may take."""
+    again: int = 0
+    """How often the same sequence failed, of ``AGAIN`` times that it was played with all the time it may take."""
 
 
 @frozen
@@ -54,8 +53,8 @@ class _Explorer:
         self.sequences = self.steps = 0
         self.failure: Failure | None = None
 
-    def play(self, moves: Sequence[Move]) -> None:
-        """Raises Violated."""
+    def fails(self, moves: Sequence[Move]) -> bool:
+        """Play a sequence; whether the hub differs. Raises Unreachable."""
         self.sequences += 1
         world = World(self._subject)
         cast = Cast(world)
@@ -64,12 +63,13 @@ class _Explorer:
                 cast.make(move)
         except Violated as violated:
             self.failure = Failure(tuple(moves), world, violated)
-            raise
+            return True
         except TooSlow:
-            return
+            return False
         finally:
             self.steps += cast.steps
             world.close()
+        return False
 
     def shrink(self) -> None:
         """Leave moves out, many at once and then one by one, as long as the rest still fails."""
@@ -81,53 +81,34 @@ class _Explorer:
             at = 0
             while at < len(self.failure.moves) and self.sequences < last:
                 moves = self.failure.moves
-                if not self._fails(moves[:at] + moves[at + size :]):
+                if not self.fails(moves[:at] + moves[at + size :]):
                     at += size
             size //= 2
 
-    def _fails(self, moves: Sequence[Move]) -> bool:
-        try:
-            self.play(moves)
-        except Violated:
-            return True
-        return False
-
-    def result(self) -> Explored:
-        """What was found: shrunk, and seen once more with all the time that everything may take."""
-        if self.failure is not None:
-            self._subject.hurried = True
-            self.shrink()
-            self._subject.hurried = False
-            if not self._fails(self.failure.moves):
-                self.failure = evolve(self.failure, repeats=False)
-        return Explored(self.sequences, self.steps, self.failure)
+    def make_short(self) -> None:
+        """Shrink what failed, and count how often it does when everything has all the time that it may take."""
+        self._subject.hurried = True
+        self.shrink()
+        self._subject.hurried = False
+        shortest = self.failure
+        assert shortest is not None
+        again = sum(self.fails(shortest.moves) for _ in range(AGAIN))
+        self.failure = evolve(shortest, again=again)
 
 
 def explore(subject: Subject, *, number: int, examples: int) -> Explored:
     """Play ``examples`` random sequences, the same ones for the same ``number``; on a difference, shrink."""
-    explorer = _Explorer(subject)
+    explorer, draw = _Explorer(subject), Random(number)
     names = [name for name, move in MOVES.items() if move.needs <= subject.profile.available]
     names += [name for name in _OFTEN if name in names] * 2
-    move = st.tuples(st.sampled_from(names), st.integers(0, SIZE - 1), st.integers(0, SIZE - 1))
-
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        derandomize=False,
-        report_multiple_bugs=False,
-        print_blob=False,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.lists(move, min_size=_SHORTEST, max_size=_LONGEST))
-    def sequences(moves: list[Move]) -> None:
-        explorer.play(moves)
-
+    trouble = ""
     try:
-        with suppress(Violated):
-            sequences()
-        return explorer.result()
+        for _ in range(examples):
+            length = draw.randint(_SHORTEST, _LONGEST)
+            moves = [(draw.choice(names), draw.randrange(SIZE), draw.randrange(SIZE)) for _ in range(length)]
+            if explorer.fails(moves):
+                explorer.make_short()
+                break
     except Unreachable as problem:
-        return Explored(explorer.sequences, explorer.steps, trouble=str(problem))
+        trouble = str(problem)
+    return Explored(explorer.sequences, explorer.steps, explorer.failure, trouble)

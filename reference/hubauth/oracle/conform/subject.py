@@ -9,7 +9,9 @@ from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.profile import Known, Profile
 from hubauth.oracle.conform.proof import part, settle
+from hubauth.oracle.conform.speech import Speech, ask, other_speech
 from hubauth.oracle.conform.wire import Patience, Seen, Unreachable, Wire, write_frame
+from hubauth.oracle.conform.witness import Witness
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import encode_frame
 from hubauth.wire.header import Version
@@ -29,6 +31,8 @@ class Subject:
     def __init__(self, host: str, port: int, profile: Profile, version: Version) -> None:
         self.host, self.port, self.profile, self.version = host, port, profile, version
         self.codec = CODECS[profile.dialect]
+        self.witness = Witness(profile)
+        """Watches over the promises."""
         self.node_id = profile.hub.node_id
         self.tag = secrets.token_hex(4)
         self.credentials: set[str] = set()
@@ -132,7 +136,7 @@ class Subject:
     def connect(self, version: Version | None = None) -> Wire:
         """A new connection. Raises Unreachable."""
         seconds = self.profile.timeouts.connect
-        return Wire.connect(self.host, self.port, version or self.version, self.codec, seconds)
+        return Wire.connect(self.host, self.port, version or self.version, self.codec, seconds, self.witness)
 
     def check_alive(self) -> None:
         """Raises Unreachable if the hub under test accepts no connection any more."""
@@ -143,6 +147,7 @@ class Subject:
 
         Raises NotServing.
         """
+        self._check_speech()
         self.fence, self.ends_too = "", self._ends_too()
         for kind in ("invalid", "empty"):
             seen = self._ask(self.fence_payload(kind))
@@ -157,6 +162,15 @@ class Subject:
         self.node_id = self.node_id or seen.frame.source
         self.met = frozenset(known.node_id for known in self.profile.child_hub if self.visit(known))
 
+    def _check_speech(self) -> None:
+        """Who speaks another dialect or header breaks every rule, which says nothing about any of them."""
+        where, seconds = (self.host, self.port), self.profile.timeouts.answer
+        wanted = Speech(self.profile.dialect, self.version)
+        if ask(*where, wanted, seconds) is None:
+            other = other_speech(*where, wanted, seconds)
+            if other is not None:
+                raise NotServing(f"the hub at {self.host}:{self.port} speaks {other}, not {wanted}")
+
     def _ends_too(self) -> bool:
         wire = self.connect()
         wire.finish()
@@ -166,17 +180,20 @@ class Subject:
 
     def visit(self, known: Known) -> bool:
         """Come as this child hub, acknowledge everything it is owed, and leave; whether it was admitted."""
+        answer = self.introduce(known, as_hub=True)
+        return answer is not None and answer.reason is Reason.OK
+
+    def introduce(self, known: Known, *, as_hub: bool) -> Answer | None:
+        """Authenticate as somebody who is provisioned, as a hub acknowledge what is owed, and leave; the answer."""
         wire = self.connect()
-        shown = Authenticate(known.device_id, known.credential, self.offer(known.node_id))
+        shown = Authenticate(known.device_id, known.credential, self.offer(known.node_id) if as_hub else None)
         seen = self._ask_on(wire, self.codec.encode(shown))
-        body = seen.frame.body if seen is not None else None
-        admitted = isinstance(body, Answer) and body.reason is Reason.OK
-        if admitted:
-            assert isinstance(body, Answer)
-            self._learn(wire, body.ext)
+        answer = seen.frame.body if seen is not None and isinstance(seen.frame.body, Answer) else None
+        if as_hub and answer is not None and answer.reason is Reason.OK:
+            self._learn(wire, answer.ext)
             settle(self, wire, known.node_id)
         part(self, [wire])
-        return admitted
+        return answer
 
     def _learn(self, wire: Wire, ext: Ext | None) -> None:
         """What the hub says of the extension when it meets a hub that this tool plays."""
@@ -227,7 +244,8 @@ class Subject:
             connected, _ = self._listening.accept()
         except TimeoutError:
             raise Unreachable("the hub under test did not connect to its parent in time (timeouts.join)") from None
-        self.parent = Wire(connected, Version(self.profile.parent.header), self.codec)
+        version = Version(self.profile.parent.header)
+        self.parent = Wire(connected, version, self.codec, self.witness.meet(version, as_parent=True))
         return self.parent
 
     def accept_live(self) -> Wire:
@@ -239,8 +257,11 @@ class Subject:
                 return wire
             wire.close()
 
-    def join(self) -> None:
-        """Accept the hub under test as its parent, whatever it shows, and see it know that. Raises Unreachable."""
+    def join(self) -> Authenticate | Register:
+        """Accept the hub under test as its parent, whatever it shows, and see it know that; what it showed.
+
+        Raises Unreachable.
+        """
         seen = self.accept_live().read(Patience(self.profile.timeouts.answer))
         if not isinstance(seen, Seen) or not isinstance(seen.frame.body, Authenticate | Register):
             raise Unreachable("the hub under test connected to its parent and did not authenticate")
@@ -253,6 +274,7 @@ class Subject:
         frame = Frame(answer, Major.OK_RESP, seen.frame.msg_id, above)
         self.parent.write(encode_frame(self.parent.version, self.codec, frame))
         settle(self, self.parent, above)
+        return body
 
     def answer_to_offer(self) -> Ext | None:
         """What the parent says of the extension to a hub that has offered it."""

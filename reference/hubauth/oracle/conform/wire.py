@@ -10,6 +10,7 @@ from typing import Any, Self
 from attrs import field, frozen
 
 from hubauth.core.messages import SUB_PROTO, Frame
+from hubauth.oracle.conform.witness import Line, Witness
 from hubauth.wire.dialects.codec import Codec
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, read_frame
 from hubauth.wire.header import Refused, Version, encode_v1, encode_v2
@@ -84,13 +85,16 @@ class Closed:
 class Wire:
     """One connection. ``read`` gives what came, in order; after the end always the same ``Closed``."""
 
-    def __init__(self, connected: socket.socket, version: Version, codec: Codec) -> None:
+    def __init__(self, connected: socket.socket, version: Version, codec: Codec, line: Line | None = None) -> None:
         self._socket = connected
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.version = version
         self._codec = codec
         self._decoder = FrameDecoder(version, _LIMITS)
         self._frames: list[Seen] = []
+        self._line = line
+        """Whoever watches over the promises hears what passes; nobody does once it is None."""
+        self._is_finished = False
         self.closed: Closed | None = None
         self.extended = False
         """Whether both ends speak the extension on it."""
@@ -98,16 +102,21 @@ class Wire:
         """Whether the last revoke that came was a late consequence of an earlier case."""
 
     @classmethod
-    def connect(cls, host: str, port: int, version: Version, codec: Codec, seconds: float) -> Self:
-        """Raises Unreachable."""
+    def connect(
+        cls, host: str, port: int, version: Version, codec: Codec, seconds: float, witness: Witness | None = None
+    ) -> Self:
+        """Raises Unreachable. A ``witness`` is shown all that is said."""
         try:
-            return cls(socket.create_connection((host, port), timeout=seconds), version, codec)
+            connected = socket.create_connection((host, port), timeout=seconds)
         except OSError as problem:
             raise Unreachable(f"cannot connect to {host}:{port}: {problem.strerror or problem}") from problem
+        return cls(connected, version, codec, None if witness is None else witness.meet(version))
 
     def write(self, data: bytes) -> None:
         """Send bytes; a connection that is gone shows when it is read."""
         self._socket.settimeout(10.0)
+        if self._line is not None:
+            self._line.told(data)
         try:
             self._socket.sendall(data)
         except OSError:
@@ -132,6 +141,7 @@ class Wire:
             patience.spend(time.monotonic() - began)
             if not data:
                 self.closed = Closed()
+                self._end(by_hub=not self._is_finished)
             else:
                 self._take(data)
         return self._frames.pop(0)
@@ -165,9 +175,17 @@ class Wire:
                 self.closed = Closed(f"not a frame: {raw.detail}")
                 return
             self._frames.append(_seen(self._codec, self.version, raw))
+            if self._line is not None:
+                self._line.said(self._frames[-1].frame)
+
+    def _end(self, *, by_hub: bool) -> None:
+        if self._line is not None:
+            self._line.ended(by_hub=by_hub)
+            self._line = None
 
     def finish(self) -> None:
         """Say that nothing more comes."""
+        self._is_finished = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -185,6 +203,7 @@ class Wire:
         if self._socket.fileno() >= 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
         self._socket.close()
+        self._end(by_hub=False)
         self.closed = self.closed or Closed()
 
 

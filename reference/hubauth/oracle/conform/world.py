@@ -299,6 +299,7 @@ class World:
         counts = {at: len(frames) for at, frames in predicted.items()}
         peers = sorted(self.peers.values(), key=lambda peer: peer is not sender)
         heard = self._ear.hear(peers, counts, closing, patience or self.subject.patience)
+        self.subject.witness.all_handled()
         bound = self._bound(predicted, heard)
         usable = {key: self.mirror.alias(value) if isinstance(value, str) else value for key, value in bound.items()}
         steps = self.mirror.settle(inputs, usable, payloads, began)

@@ -152,6 +152,14 @@ def answers_each_of_many(world: World) -> None:
     device.transmit(b"".join(device.frame(payload) for payload in requests * 2))
 
 
+@case("FRAME-12/many", depends_on=("FRAME-12",))
+def answers_each_of_very_many(world: World) -> None:
+    """Of 120 requests that come in one piece each is answered, in their order: also if the hub fails but seldom."""
+    device = world.device()
+    request = _says(device, "register", "")
+    device.transmit(b"".join(device.frame(request) for _ in range(120)))
+
+
 # What is read
 
 

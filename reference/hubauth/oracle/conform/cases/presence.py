@@ -25,6 +25,17 @@ def supersedes(world: World) -> None:
     world.again(device).authenticate()
 
 
+@case("BIND-3/drops", needs=("register", "authenticate", "routing"), depends_on=("BIND-3",))
+def survives_the_old_one(world: World) -> None:
+    """When the old connection ends, also if the hub had left it open, the session on the new one stays."""
+    device = world.registered()
+    other = world.again(device)
+    other.authenticate()
+    if device.is_open:
+        device.hang_up()
+    world.registered().opaque(other.node_id)
+
+
 @case("EXT-9", needs=("register", "two_child_hubs", "extension"), depends_on=("BIND-6",))
 def dismisses(world: World) -> None:
     """A device announced by a second child hub: the first is told to let go of it."""
@@ -151,6 +162,17 @@ def refuses_late_reports(world: World) -> None:
     hub.say(AssistOffline(device.device_id, device.node_id))
     hub.say(AssistOffline(world.fresh_name(), 0xFFF0_0000))
     world.registered().opaque(device.node_id)
+
+
+@case("OFF-7/newer", needs=("register", "offline", "two_child_hubs", "extension"), depends_on=("OFF-7", "EXT-9"))
+def keeps_newer_routes(world: World) -> None:
+    """A late report about a device that is behind another child hub by now is answered 4701 and changes nothing."""
+    first, second = world.child_hub(0), world.child_hub(1)
+    behind = first.adopt()
+    second.announce(behind.device_id, behind.node_id)
+    first.say(AssistOffline(behind.device_id, behind.node_id))
+    first.say(Offline(behind.device_id, behind.node_id))
+    world.registered().opaque(behind.node_id)
 
 
 @case("OFF-12", needs=("register", "offline", "child_hub", "extension"), depends_on=("OFF-6",))

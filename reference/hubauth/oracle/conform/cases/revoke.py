@@ -70,6 +70,15 @@ def spares_what_disagrees(world: World) -> None:
     world.again(device).authenticate()
 
 
+@case("REV-8/both", needs=(*_NEEDS, "authenticate"), depends_on=("REV-8",))
+def spares_what_disagrees_in_part(world: World) -> None:
+    """A revoke with the right node_id and another credential, or the other way round, deletes nothing."""
+    admin, device = world.admin(), world.registered()
+    admin.revoke(device.device_id, node_id=device.node_id, credential="x" * 43)
+    admin.revoke(device.device_id, node_id=device.node_id + 1, credential=device.credential)
+    world.again(device).authenticate()
+
+
 @case("REV-9", needs=_NEEDS, depends_on=("FRAME-10",))
 def silent_when_not_found(world: World) -> None:
     """A broadcast revoke of a device that nobody has is not answered."""
@@ -156,6 +165,19 @@ def owes_nothing_more(world: World) -> None:
     """A revoke whose fence was answered is not sent again."""
     hub, admin = world.child_hub(), world.admin()
     admin.revoke(world.fresh_name())
+    hub.hang_up()
+    world.child_hub()
+
+
+@case("EXT-12/refused", needs=(*_EXTENDED, "admin"), depends_on=("EXT-12",))
+def owes_what_was_refused(world: World) -> None:
+    """A fence that is refused acknowledges nothing, and neither does the answer to one that was never sent."""
+    hub, admin = world.child_hub(), world.admin()
+    hub.acknowledges = False
+    fence = admin.revoke(world.fresh_name()).request(hub, HubFence)
+    to = world.subject.node_id
+    hub.say(Answer(Action.HUB_FENCE, Reason.OK), msg_id=fence.msg_id + 77, target=to, major=Major.OK_RESP)
+    hub.answer(fence, Reason.INTERNAL)
     hub.hang_up()
     world.child_hub()
 

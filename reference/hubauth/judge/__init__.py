@@ -1,0 +1,1 @@
+"""One judge of what hubs were seen to do: by the rules, row by row."""

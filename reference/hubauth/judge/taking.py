@@ -1,0 +1,161 @@
+"""A row through the core: what the hub chose freely is taken from what it was seen to do."""
+
+from collections.abc import Iterable
+
+from attrs import evolve
+from immutables import Map
+
+from hubauth.core.credentials import is_well_formed
+from hubauth.core.inputs import Input, PolicyChanged, Received, TimerFired
+from hubauth.core.messages import Action, Answer, AssistRegister, Reason, Register
+from hubauth.core.model import State
+from hubauth.core.outputs import Note, NoteKind, Send
+from hubauth.core.policy import Policy
+from hubauth.core.recovery import after_restart
+from hubauth.core.step import step
+from hubauth.core.transition import Step
+from hubauth.core.values import frozen
+from hubauth.forms.events import Event, Kind, frame_of, input_of
+from hubauth.judge.aliases import Aliases
+from hubauth.judge.compare import UNKNOWN_CREDENTIAL, Difference
+from hubauth.judge.facts import Fact, FactKind, facts_of, proof_of
+from hubauth.wire.dialects import CODECS
+from hubauth.wire.dialects.codec import Codec
+
+_NO_ALIASES = Aliases()
+_NONE_ISSUED: Map[str, bool] = Map()
+_CODECS = {dialect.value: codec for dialect, codec in CODECS.items()}
+"""By name: the hash of an enum's member costs more than all else here."""
+_REGISTERING = (Register, AssistRegister)
+
+
+@frozen
+class Situation:
+    """A hub between two rows."""
+
+    policy: Policy
+    state: State
+    aliases: Aliases = _NO_ALIASES
+    issued: Map[str, bool] = _NONE_ISSUED
+    """Proofs of the credentials it has issued so far."""
+
+    def begun_again(self) -> "Situation":
+        """What is left when the hub's process has ended: no link, and nothing that was asked over one."""
+        state = after_restart(self.policy, self.state)
+        aliases = Aliases(numbers=self.aliases.numbers, journal=self.aliases.journal)
+        return Situation(self.policy, state, aliases, self.issued)
+
+    @property
+    def codec(self) -> Codec:
+        return _CODECS[self.policy.dialect._value_]
+
+
+@frozen
+class Taken:
+    """A step that a row stands for."""
+
+    happened: Input
+    done: Step
+    after: Situation
+    facts: tuple[Fact, ...]
+    wrong: Difference | None = None
+    """A free choice that is not free after all."""
+    skips: bool = False
+    """Node ids were left out to arrive at the one that was seen."""
+
+
+def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
+    """Let the core take a row. ``seen`` is where to look for what the hub chose. Raises TraceError."""
+    codec = before.codec
+    happened = input_of(event, codec)
+    answer: Answer | None = None
+    if isinstance(happened, Received) and isinstance(happened.frame.body, _REGISTERING):
+        answer = _answer_in(seen, event, codec, happened.frame.body.action)
+        credential = answer.credential if answer is not None else ""
+        happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
+    return _advance(before, event.sequence, before.aliases.translate(happened), answer)
+
+
+def take_timer(before: Situation, sequence: int, timer: int) -> Taken:
+    """Let one of the core's own timers run out."""
+    return _advance(before, sequence, TimerFired(timer), None)
+
+
+def _advance(before: Situation, sequence: int, happened: Input, answer: Answer | None) -> Taken:
+    done = step(before.policy, before.state, happened)
+    skips = False
+    if isinstance(happened, Received) and answer is not None and answer.reason is Reason.INTERNAL:
+        done = _without_credential(before, happened, done)
+    elif answer is not None and "REG-2" in done.rules:
+        expected, done = done, _with_node_id(before, happened, done, answer.node_id)
+        skips = done is not expected
+    facts = tuple(facts_of(sequence, done.changes, done.rules)) if done.changes else ()
+    policy = before.policy
+    if isinstance(happened, PolicyChanged) and not any(map(_is_refusal, done.outputs)):
+        policy = happened.policy
+    after = before
+    if policy is not before.policy or done.state is not before.state:
+        after = Situation(policy, done.state, before.aliases.after(done.changes), before.issued)
+    if answer is None or not isinstance(happened, Received):
+        return Taken(happened, done, after, facts)
+    wrong, after, issued = _check_issued(after, sequence, happened, done, answer)
+    return Taken(happened, done, after, facts + issued, wrong, skips)
+
+
+def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec, action: Action) -> Answer | None:
+    """What a registration was answered with, if that is a success or 4500. (Later ones may have the same MsgID.)"""
+    for event in seen:
+        if event.link == cause.link and event.msg_id == cause.msg_id and event.kind is Kind.FRAME_OUT:
+            body = frame_of(event, codec).body
+            if isinstance(body, Answer) and body.action in (None, action):
+                if body.node_id if body.reason is Reason.OK else body.reason is Reason.INTERNAL:
+                    return body
+                if body.action is action:
+                    return None
+    return None
+
+
+def _with_node_id(before: Situation, happened: Input, done: Step, node_id: int) -> Step:
+    """Node ids increase, but need not do so by one: skip to the one that was seen."""
+    if node_id <= max(before.state.next_node_id, before.policy.first_node_id):
+        return done
+    return step(before.policy, evolve(before.state, next_node_id=node_id), happened)
+
+
+def _without_credential(before: Situation, happened: Received, done: Step) -> Step:
+    """A hub that answers 4500 may have had nothing to issue: its own word is all that can be seen of that."""
+    if "REG-4" not in done.rules or "REG-3" in done.rules:
+        return done
+    return step(before.policy, before.state, Received(happened.link, happened.frame))
+
+
+def _check_issued(
+    after: Situation, sequence: int, received: Received, done: Step, answer: Answer
+) -> tuple[Difference | None, Situation, tuple[Fact, ...]]:
+    """A credential is free, but it must be a new one of the right form."""
+    body, fresh = received.frame.body, answer.credential
+    assert isinstance(body, _REGISTERING)
+    if "REG-4" not in done.rules or not fresh:
+        return None, after, ()
+    if not is_well_formed(fresh):
+        wanted, got = "a credential of 43 characters of base64url", f"one of {len(fresh)}"
+        return Difference("REG-4", wanted, got, "credential"), after, ()
+    issued = next((sent for sent in _answers(done) if sent.credential == fresh), None)
+    if issued is None:
+        return None, after, ()
+    proof = proof_of(fresh)
+    if proof in after.issued:
+        rule = "REG-9" if "REG-9" in done.rules else "REG-4"
+        wanted, got = "a credential that was never issued before", "one that was"
+        return Difference(rule, wanted, got, "credential again", of_form=True), after, ()
+    fact = Fact(sequence, FactKind.ISSUED, body.device_id, issued.node_id, proof)
+    return None, evolve(after, issued=after.issued.set(proof, True)), (fact,)
+
+
+def _answers(done: Step) -> list[Answer]:
+    sent = [output.frame.body for output in done.outputs if isinstance(output, Send)]
+    return [body for body in sent if isinstance(body, Answer)]
+
+
+def _is_refusal(output: object) -> bool:
+    return isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED

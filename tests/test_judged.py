@@ -1,0 +1,40 @@
+"""What is said of how rules are judged is about the code as it is: no digest is stale, and a sample is found again."""
+
+import os
+import random
+
+import pytest
+
+from model_tests.killing import quiet_hypothesis
+from tools.judged import judge_named, mutant_of, results, sites, stale
+from tools.mutants import run
+
+KNOWN = results()
+CHEAP = [rule for rule, entry in sorted(KNOWN.items()) if entry.get("found by", "").startswith("walk")]
+
+
+def test_what_was_measured_is_not_stale() -> None:
+    changed = sorted(set(stale(KNOWN)) & set(KNOWN))
+    assert not changed, f"their code has changed: python -m tools.judged --stale ({', '.join(changed)})"
+
+
+def test_a_rule_that_nothing_judges_has_a_reason_and_there_are_few() -> None:
+    unjudged = {rule: entry for rule, entry in KNOWN.items() if "found by" not in entry}
+    assert all(entry["reason"] for entry in unjudged.values())
+    cited = [rule for rule in unjudged if rule in sites()]
+    assert len(cited) <= len(KNOWN) // 5, cited
+
+
+@pytest.mark.parametrize("rule", random.Random(7).sample(CHEAP, min(5, len(CHEAP))))
+def test_a_mistake_is_found_again(rule: str) -> None:
+    quiet_hypothesis()
+    entry = KNOWN[rule]
+    (verdict,) = run([mutant_of(entry)], [judge_named(entry["found by"])], 1, None)
+    assert verdict.killer == entry["found by"], entry
+
+
+def test_a_changed_function_makes_its_rules_stale() -> None:
+    rule = CHEAP[0]
+    module, function, _ = KNOWN[rule]["code"].split(":")
+    assert rule in stale({**KNOWN, rule: {**KNOWN[rule], "code": f"{module}:{function}:{os.urandom(4).hex()}"}})
+    assert rule in stale({name: entry for name, entry in KNOWN.items() if name != rule})
