@@ -187,6 +187,9 @@ def test_a_child_that_was_extended_and_is_plain_now() -> None:
     done = returns(hub, 2)
     assert revokes(done, 2) == [NAMED]
     assert told(done) == [Unconfirmed(HUB_A, "sent", 0, sent=True)]
+    assert [note.detail.split(", ")[2] for note in notes(done)] == [
+        "may not have heard of a revoke that names no credential"
+    ]
     assert revokes(hub.fires(timers(hub, Purpose.PACE)[0]), 2) == [Revoke("never sent"), Revoke("away")]
     # Its numbers are not forgotten for that.
     hub.down(2)
@@ -209,6 +212,9 @@ def test_a_parent_that_was_never_here_and_is_plain() -> None:
     done = parent_returns(hub)
     assert revokes(done, PARENT) == [NAMED] and not hub.owed(0)
     assert told(done) == [Unconfirmed(1, "d", 0, sent=False)]
+    assert [note.detail.split(", ")[2] for note in notes(done)] == [
+        "will not hear of a revoke that names no credential"
+    ]
 
 
 # From a plain neighbour
