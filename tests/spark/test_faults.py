@@ -6,8 +6,10 @@ from pyspark.sql import SparkSession
 
 from hubauth.judge.verdicts import Outcome
 from hubauth.spark.results import Summary
+from hubauth.spark.spanning import SENT_IS_RECEIVED
 from hubauth.trace.faults import FAULTS, NEVER_THERE
 from hubauth.trace.generate import Blueprint
+from hubauth.trace.judge import judge as judge_in_one_process
 from hubauth.trace.planting import INNER_HUB, Plan
 from tests.spark.traces import judge, write
 
@@ -16,11 +18,12 @@ FOUND_ELSEWHERE = {"swallows_revokes": {f"hub-{number}" for number in range(9, 1
 """Fault -> the hubs one of which must be named: the hub at fault keeps no log, and those below it still hold what was
 revoked. They go on answering for such a device, so that it may have been let in anywhere else as well."""
 CONSEQUENCES = {
-    "node_id_twice": {("UniqueNodeIds", "REG-2"), ("OneToOneBinding", "REG-1")},
+    "same_credential": {("IssuedOnce", "REG-4")},
+    "admits_revoked": {("RevokedStaysOut", "REV-5")},
+    "answers_from_cache": {("CredentialsNeverCachedUpstream", "REG-7"), ("RevokedStaysOut", "REV-5")},
+    "node_id_twice": {("UniqueNodeIds", "REG-2")},
 }
-"""Fault -> what else is found between hubs: a node id was made up, others believed it, and of two bindings that do not
-agree neither shows which is wrong. So these findings may name any hub that has one; the verdict names the right one.
-The judge goes on with the id that was made up, so that its device has two."""
+"""Fault -> which promises it breaks besides."""
 
 
 def planted(directory: Path, name: str) -> Plan:
@@ -45,6 +48,7 @@ def test_every_planted_fault_is_found_with_its_rule(spark: SparkSession, tmp_pat
     together: dict[str, set[tuple[str, str, str]]] = {name: set() for name in (*FAULTS, "clean")}
     for finding in summary.findings:
         together[finding.trace].add((finding.check, finding.hub, finding.rule))
+    promises_are_judged_alike_in_one_process(tmp_path / "traces", summary)
     for name, plan in plans.items():
         fault, found = plan.fault, together.pop(name)
         checks = {(check, rule) for check, _, rule in found}
@@ -70,3 +74,17 @@ def the_two_checks_that_need_more_than_one_hub(summary: Summary) -> None:
     (cached,) = [finding for finding in summary.findings if finding.trace == "caches_upstream"]
     assert (cached.outcome, cached.hub) == (Outcome.VIOLATES, INNER_HUB)
     assert NEVER_THERE in cached.seen
+
+
+def promises_are_judged_alike_in_one_process(directory: Path, summary: Summary) -> None:
+    breaches = judge_in_one_process(sorted(directory.iterdir())).breaches
+    alone = {
+        (one.trace, one.broken.promise, one.broken.hub, one.broken.sequence, one.broken.other, one.broken.since)
+        for one in breaches
+        if one.outcome is Outcome.VIOLATES
+    }
+    assert alone == {
+        (one.trace, one.check, one.hub, one.sequence, one.other, one.since)
+        for one in summary.findings
+        if one.check != SENT_IS_RECEIVED and one.outcome is Outcome.VIOLATES
+    }

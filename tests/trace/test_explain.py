@@ -37,11 +37,12 @@ def test_the_picture_in_the_terminal() -> None:
 
 def test_the_picture_in_a_file() -> None:
     verdict = failing()
-    svg = to_svg(diagram_of(verdict.main.leads, verdict.main))
+    diagram = diagram_of(verdict.main.leads, verdict.main)
+    svg = to_svg(diagram)
     root = ElementTree.fromstring(svg)
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "hub" in texts and any("auth device_id=sensor" in text for text in texts)
-    html = to_html(verdict)
+    html = to_html(verdict, [in_words(verdict)], diagram)
     assert verdict.main.text in html and "<svg" in html
     assert "src=" not in html and "href=" not in html and "http" not in html.replace("http://www.w3.org/2000/svg", "")
 

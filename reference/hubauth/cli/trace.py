@@ -15,10 +15,11 @@ from hubauth.cli.trace_making import UNREADABLE, policy_in
 from hubauth.core.policy import Policy
 from hubauth.forms.events import Event, TraceError
 from hubauth.forms.lines import encode_event
+from hubauth.judge.across import Breach, rows_of
 from hubauth.judge.search import EFFORT
 from hubauth.judge.verdicts import Outcome, Verdict
-from hubauth.trace.drawing import to_svg, to_text
-from hubauth.trace.explain import diagram_of, in_words, to_html
+from hubauth.trace.drawing import Diagram, to_svg, to_text
+from hubauth.trace.explain import AROUND, breach_in_words, diagram_of, diagram_of_rows, in_words, to_html
 from hubauth.trace.judge import CANNOT_TELL, Judgement, judge
 from hubauth.trace.lint import lint
 from hubauth.trace.shrink import replayed, shrink
@@ -156,6 +157,7 @@ def run_replay(chosen: argparse.Namespace) -> int:
         said = {
             "outcome": judgement.outcome.value,
             "verdicts": [verdict.plain() for verdict in judgement.verdicts],
+            "breaches": [breach.plain() for breach in judgement.breaches],
             "unreadable": list(judgement.unreadable),
             "rules": dict(sorted(judgement.rules.items())),
         }
@@ -163,6 +165,8 @@ def run_replay(chosen: argparse.Namespace) -> int:
         return judgement.exit_code
     for verdict in judgement.verdicts:
         tell_text(in_words(verdict))
+    for breach in judgement.breaches:
+        tell_text(breach_in_words(breach))
     for problem in judgement.unreadable:
         tell(f"unreadable: {problem}")
     if chosen.rules:
@@ -196,21 +200,37 @@ def _progress(quiet: bool) -> Callable[[int], None]:
 def run_explain(chosen: argparse.Namespace) -> int:
     """Draw what led to a verdict, or any rows of one hub, as a sequence diagram."""
     if chosen.rows is not None:
-        verdict, rows = None, _rows_between(chosen)
+        verdict, breach, diagram = None, None, diagram_of(_rows_between(chosen))
+        if chosen.html is not None:
+            raise CommandError("--html shows a verdict: leave --rows out, or take --svg")
     else:
-        verdict = _worst(chosen)
+        judgement = _judged(chosen)
+        verdict = _worst_of(judgement, chosen)
+        breach = next((one for one in judgement.breaches if chosen.hub in (None, one.broken.hub)), None)
         rows = verdict.main.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
-    diagram = diagram_of(rows, verdict.main if verdict is not None else None)
+        diagram = _diagram_of(breach, chosen.path) if breach is not None else diagram_of(rows, verdict.main)
     tell_text(to_text(diagram))
-    if verdict is not None:
-        tell_text(in_words(verdict))
+    said = [*([breach_in_words(breach)] if breach is not None else []), *([in_words(verdict)] if verdict else [])]
+    for text in said:
+        tell_text(text)
     if chosen.svg is not None:
         _write(chosen.svg, to_svg(diagram).encode())
-    if chosen.html is not None:
-        if verdict is None:
-            raise CommandError("--html shows a verdict: leave --rows out, or take --svg")
-        _write(chosen.html, to_html(verdict).encode())
+    if chosen.html is not None and verdict is not None:
+        _write(chosen.html, to_html(verdict, said, diagram).encode())
     return _code_of(verdict)
+
+
+def _diagram_of(breach: Breach, path: Path) -> Diagram:
+    """What breaks a promise, with the rows around it, at every hub that took part."""
+    wanted = rows_of(breach.broken)
+    windows: list[list[Event]] = [[] for _ in wanted]
+    for file in events_files(path):
+        for event in read_events(file):
+            for (hub, row), window in zip(wanted, windows, strict=True):
+                if event.hub == hub and event.trace == breach.trace and abs(event.sequence - row) <= AROUND:
+                    window.append(event)
+    given = ((row, tuple(window)) for (_, row), window in zip(wanted, windows, strict=True))
+    return diagram_of_rows(given, breach.broken.promise)
 
 
 def _code_of(verdict: Verdict | None) -> int:
@@ -218,8 +238,11 @@ def _code_of(verdict: Verdict | None) -> int:
     return CANNOT_TELL if verdict is not None and verdict.outcome is Outcome.CANNOT_TELL else 0
 
 
-def _worst(chosen: argparse.Namespace) -> Verdict:
-    judgement = judge([chosen.path], _policies(chosen.policy), basis=chosen.basis, effort=chosen.effort)
+def _judged(chosen: argparse.Namespace) -> Judgement:
+    return judge([chosen.path], _policies(chosen.policy), basis=chosen.basis, effort=chosen.effort)
+
+
+def _worst_of(judgement: Judgement, chosen: argparse.Namespace) -> Verdict:
     verdicts = [verdict for verdict in judgement.verdicts if chosen.hub in (None, verdict.hub)]
     if not verdicts:
         raise CommandError(f"no hub {chosen.hub} in {chosen.path}", _hubs_in(judgement), UNREADABLE)
@@ -250,7 +273,7 @@ def _rows_of(path: Path, hub: str) -> Iterator[Event]:
 @_guarded
 def run_shrink(chosen: argparse.Namespace) -> int:
     """Leave out of a failing trace what it does not need to fail in the same way."""
-    hub = chosen.hub or _worst(chosen).hub
+    hub = chosen.hub or _worst_of(_judged(chosen), chosen).hub
     rows = list(_rows_of(chosen.path, hub))
     if not rows:
         raise CommandError(f"no hub {hub} in {chosen.path}", code=UNREADABLE)

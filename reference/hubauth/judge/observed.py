@@ -9,7 +9,6 @@ from hubauth.core.inputs import Link
 from hubauth.core.transition import Step
 from hubauth.forms.events import OUTPUTS, Event, Kind
 from hubauth.judge.compare import Visible
-from hubauth.judge.facts import Fact
 from hubauth.judge.taking import Situation, take
 
 _NOWHERE = -1
@@ -31,7 +30,6 @@ class Trail:
     """The steps that led here, the last first."""
 
     rules: tuple[str, ...]
-    facts: tuple[Fact, ...]
     before: "Trail | None"
 
 

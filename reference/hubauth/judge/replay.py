@@ -18,17 +18,28 @@ from hubauth.core.messages import ENTRANCE, Answer, Reason
 from hubauth.core.model import State
 from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
-from hubauth.forms.events import CAUSES, OUTPUTS, Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.forms.events import (
+    CAUSES,
+    OUTPUTS,
+    Checkpoint,
+    Event,
+    Kind,
+    Opening,
+    Order,
+    TraceError,
+    decode_opening,
+)
 from hubauth.forms.policies import decode_policy, encode_policy
 from hubauth.judge.aliases import Aliases, bind_all
 from hubauth.judge.compare import UNKNOWN_JOURNAL, Difference, Visible, compare, has_free_credential, visible
-from hubauth.judge.facts import Fact
+from hubauth.judge.facts import Fact, first_facts, last_facts
 from hubauth.judge.ledger import Ledger, Subject
 from hubauth.judge.reasons import Found
 from hubauth.judge.search import EFFORT, Search
 from hubauth.judge.takeover import subjects_of, take_over, touched_by
 from hubauth.judge.taking import Situation, Taken, take
 from hubauth.judge.verdicts import Finding, Outcome, Verdict, worst
+from hubauth.judge.witness import Witness
 
 REMEMBERED = 64
 """Rows kept to show what led to a violation."""
@@ -86,6 +97,7 @@ class Replay:
         self._situation: Situation | None = None
         self._search: Search | None = None
         self._facts: list[Fact] = []
+        self._witness: Witness | None = None
         self.events = 0
         self._cited: dict[tuple[str, ...], int] = {}
         """Rules that decided a step together -> how many steps."""
@@ -99,6 +111,7 @@ class Replay:
         policy = decode_policy(checkpoint.policy)
         state = decode_state(policy, checkpoint.state)
         replay._situation = Situation(policy, state, Aliases.of_state(state))
+        replay._witness = Witness.resumed(policy, state)
         return replay
 
     @property
@@ -133,6 +146,8 @@ class Replay:
                 return
         self._next = event.sequence + 1
         self._recent.append(event)
+        if self._witness is not None:
+            self._witness.feed(event)
         if self._search is not None:
             self._look(self._search.feed(event))
             return
@@ -162,7 +177,6 @@ class Replay:
         """The verdict, after the last row."""
         if self._stopped is None and self._search is not None:
             self._look(self._search.finish())
-            self._facts += self._search.facts
             self._cited = {(rule,): times for rule, times in self._search.rules.items()}
         if self._stopped is None and self._cause is not None:
             self._settle(last=True)
@@ -173,7 +187,15 @@ class Replay:
     def take_facts(self) -> list[Fact]:
         """The facts since they were taken last."""
         facts, self._facts = self._facts, []
-        return facts
+        return facts + (self._witness.take() if self._witness is not None else [])
+
+    def take_last_facts(self) -> list[Fact]:
+        """What the last state says; nothing, if that is not known for certain. To be asked after the verdict."""
+        situation = self._situation
+        certain = self._stopped is None and self._search is None and not self._ledger.findings
+        if not certain or situation is None or self._next is None:
+            return []
+        return list(last_facts(self._next - 1, situation.policy, situation.state))
 
     def seal(self) -> Seal:
         """The state and policy as a checkpoint here would have to hold them. Settles the step under way."""
@@ -220,6 +242,8 @@ class Replay:
             self._stop(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
             return
         self._situation = Situation(policy, state, Aliases.of_state(state))
+        self._facts += first_facts(state)
+        self._witness = Witness(policy, in_order=opening.order is Order.HANDLED)
         if opening.order is Order.OBSERVED:
             self._search = Search(self._situation, self._effort)
 
@@ -286,8 +310,6 @@ class Replay:
                 self._ledger.clear(_agreed(expected))
         cited = done.rules
         self._cited[cited] = self._cited.get(cited, 0) + 1
-        if taken.facts:
-            self._facts += taken.facts
         self._situation = after
 
     def _differ(self, event: Event, before: Situation, taken: Taken, seen: list[Event], *, last: bool) -> None:
@@ -308,7 +330,6 @@ class Replay:
             compared = compare(before.codec, taken.done, visible(taken.done.outputs), seen)
         told = [one for one in compared.differences if wrong is None or not one.what.startswith("credential")]
         self._note(event, before, rules, [*([wrong] if wrong is not None else []), *told])
-        self._facts += taken.facts
         self._situation = take_over(before, taken, compared)
 
     def _note(

@@ -25,7 +25,6 @@ from hubauth.core.model import TIMELESS, State
 from hubauth.core.outputs import Send
 from hubauth.forms.events import OUTPUTS, Event, Kind
 from hubauth.judge.compare import IN_ANY_ORDER, Difference, same, visible
-from hubauth.judge.facts import Fact
 from hubauth.judge.mending import Mends
 from hubauth.judge.observed import Due, Guess, Sightings, Trail
 from hubauth.judge.reasons import Found, Reasons
@@ -133,10 +132,6 @@ class Search:
     def rules(self) -> Counter[str]:
         """In the order that was found."""
         return Counter(rule for trail in self._trails() for rule in trail.rules)
-
-    @property
-    def facts(self) -> list[Fact]:
-        return sorted((fact for trail in self._trails() for fact in trail.facts), key=lambda fact: fact.sequence)
 
     def _trails(self) -> Iterator[Trail]:
         trail = self._guess.trail
@@ -424,7 +419,7 @@ class Search:
                 yield after.having_taken(link)
         for timer in self._timers(guess, event, timers):
             self._spend()
-            fired = self._after(guess, take_timer(guess.situation, event.sequence, timer), event, event)
+            fired = self._after(guess, take_timer(guess.situation, timer), event, event)
             if fired is not None:
                 yield fired
         yield from unlikely
@@ -472,7 +467,7 @@ class Search:
         for table, key, old, _ in taken.done.changes:
             if table == "pending":
                 asked = asked.set(key, cause.time) if old is None else asked.delete(key) if key in asked else asked
-        return Guess(taken.after, guess.taken, guess.matched, due, asked, Trail(rules, taken.facts, guess.trail))
+        return Guess(taken.after, guess.taken, guess.matched, due, asked, Trail(rules, guess.trail))
 
 
 def _is_inert(before: Situation, taken: Taken) -> bool:

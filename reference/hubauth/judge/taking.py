@@ -18,7 +18,7 @@ from hubauth.core.values import frozen
 from hubauth.forms.events import Event, Kind, frame_of, input_of
 from hubauth.judge.aliases import Aliases
 from hubauth.judge.compare import UNKNOWN_CREDENTIAL, Difference
-from hubauth.judge.facts import Fact, FactKind, facts_of, proof_of
+from hubauth.judge.facts import proof_of
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec
 
@@ -57,7 +57,6 @@ class Taken:
     happened: Input
     done: Step
     after: Situation
-    facts: tuple[Fact, ...]
     wrong: Difference | None = None
     """A free choice that is not free after all."""
     skips: bool = False
@@ -73,15 +72,15 @@ def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
         answer = _answer_in(seen, event, codec, happened.frame.body.action)
         credential = answer.credential if answer is not None else ""
         happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
-    return _advance(before, event.sequence, before.aliases.translate(happened), answer)
+    return _advance(before, before.aliases.translate(happened), answer)
 
 
-def take_timer(before: Situation, sequence: int, timer: int) -> Taken:
+def take_timer(before: Situation, timer: int) -> Taken:
     """Let one of the core's own timers run out."""
-    return _advance(before, sequence, TimerFired(timer), None)
+    return _advance(before, TimerFired(timer), None)
 
 
-def _advance(before: Situation, sequence: int, happened: Input, answer: Answer | None) -> Taken:
+def _advance(before: Situation, happened: Input, answer: Answer | None) -> Taken:
     done = step(before.policy, before.state, happened)
     skips = False
     if isinstance(happened, Received) and answer is not None and answer.reason is Reason.INTERNAL:
@@ -89,7 +88,6 @@ def _advance(before: Situation, sequence: int, happened: Input, answer: Answer |
     elif answer is not None and "REG-2" in done.rules:
         expected, done = done, _with_node_id(before, happened, done, answer.node_id)
         skips = done is not expected
-    facts = tuple(facts_of(sequence, done.changes, done.rules)) if done.changes else ()
     policy = before.policy
     if isinstance(happened, PolicyChanged) and not any(map(_is_refusal, done.outputs)):
         policy = happened.policy
@@ -97,9 +95,9 @@ def _advance(before: Situation, sequence: int, happened: Input, answer: Answer |
     if policy is not before.policy or done.state is not before.state:
         after = Situation(policy, done.state, before.aliases.after(done.changes), before.issued)
     if answer is None or not isinstance(happened, Received):
-        return Taken(happened, done, after, facts)
-    wrong, after, issued = _check_issued(after, sequence, happened, done, answer)
-    return Taken(happened, done, after, facts + issued, wrong, skips)
+        return Taken(happened, done, after)
+    wrong, after = _check_issued(after, done, answer)
+    return Taken(happened, done, after, wrong, skips)
 
 
 def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec, action: Action) -> Answer | None:
@@ -129,27 +127,22 @@ def _without_credential(before: Situation, happened: Received, done: Step) -> St
     return step(before.policy, before.state, Received(happened.link, happened.frame))
 
 
-def _check_issued(
-    after: Situation, sequence: int, received: Received, done: Step, answer: Answer
-) -> tuple[Difference | None, Situation, tuple[Fact, ...]]:
+def _check_issued(after: Situation, done: Step, answer: Answer) -> tuple[Difference | None, Situation]:
     """A credential is free, but it must be a new one of the right form."""
-    body, fresh = received.frame.body, answer.credential
-    assert isinstance(body, _REGISTERING)
+    fresh = answer.credential
     if "REG-4" not in done.rules or not fresh:
-        return None, after, ()
+        return None, after
     if not is_well_formed(fresh):
         wanted, got = "a credential of 43 characters of base64url", f"one of {len(fresh)}"
-        return Difference("REG-4", wanted, got, "credential"), after, ()
-    issued = next((sent for sent in _answers(done) if sent.credential == fresh), None)
-    if issued is None:
-        return None, after, ()
+        return Difference("REG-4", wanted, got, "credential"), after
+    if not any(sent.credential == fresh for sent in _answers(done)):
+        return None, after
     proof = proof_of(fresh)
     if proof in after.issued:
         rule = "REG-9" if "REG-9" in done.rules else "REG-4"
         wanted, got = "a credential that was never issued before", "one that was"
-        return Difference(rule, wanted, got, "credential again", of_form=True), after, ()
-    fact = Fact(sequence, FactKind.ISSUED, body.device_id, issued.node_id, proof)
-    return None, evolve(after, issued=after.issued.set(proof, True)), (fact,)
+        return Difference(rule, wanted, got, "credential again", of_form=True), after
+    return None, evolve(after, issued=after.issued.set(proof, True))
 
 
 def _answers(done: Step) -> list[Answer]:

@@ -123,7 +123,7 @@ class Model:
         seen = [self._row_of_output(output) for output in outputs if isinstance(output, SendForm | CloseForm)]
         timer = self._timer_of(form)
         if timer is not None:
-            taken = take_timer(self._now, 0, timer.timer)
+            taken = take_timer(self._now, timer.timer)
         else:
             taken = take(self._now, self._row_of_input(form), seen)
         done, after = taken.done, taken.after

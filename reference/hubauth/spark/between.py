@@ -4,21 +4,30 @@ from collections import Counter
 from functools import reduce
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from hubauth.forms.events import Event, Kind
+from hubauth.forms.lines import encode_event
+from hubauth.judge.facts import FactKind
 from hubauth.judge.verdicts import Outcome, worst
 from hubauth.report.conceal import conceal
+from hubauth.seen import promised
 from hubauth.spark import spanning
-from hubauth.spark.replaying import OPENED, RULE, SETTLED
+from hubauth.spark.replaying import OPENED, RULE
 from hubauth.spark.results import SHOWN, Check, Finding, HubResult
 from hubauth.spark.storage import join
 from hubauth.spark.tables import small_table, written
 from hubauth.specification import Basis, basis_of, counts_under
+from hubauth.trace.explain import AROUND
+from hubauth.trace.parquet import SCHEMA
 
 Coverage: TypeAlias = dict[tuple[str, str], int]
 """(trace, rule) -> in how many steps it decided."""
 _HUB = ["trace", "hub"]
+DRAWN = 5
+"""Findings whose rows are drawn."""
 
 
 class Between:
@@ -27,16 +36,14 @@ class Between:
     def __init__(self, hubs: list[HubResult], told: list[Row], basis: Basis = "all") -> None:
         self._basis = basis
         self.damaged = [(hub.trace, hub.hub) for hub in hubs if hub.outcome is Outcome.CANNOT_TELL]
-        self.limits = [(*hub, -1) for hub in self.damaged]
-        self.limits += [(h.trace, h.hub, h.sequence or 0) for h in hubs if h.outcome is Outcome.VIOLATES]
-        """How far the facts of a hub can be used that does not conform."""
+        self.wrong = [(hub.trace, hub.hub) for hub in hubs if hub.outcome is Outcome.VIOLATES]
+        """Hubs whose last state is not known: they did otherwise than the rules say."""
         self.mixed = _several({(row.trace, row.proof) for row in told if row.kind == OPENED})
         """Traces in which credentials were replaced under different keys."""
-        self.excluded = self.mixed | {hub.trace for hub in hubs if hub.outcome is not Outcome.CONFORMS}
         self.unsettled = {
             row.trace: f"the rows after {row.hub} had done all it had to"
             for row in told
-            if row.kind == SETTLED and not row.number
+            if row.kind == FactKind.SETTLED.value and not row.number
         }
 
     def check(self, events: DataFrame, facts: DataFrame, report: str) -> tuple[list[Finding], list[Check], Coverage]:
@@ -46,29 +53,21 @@ class Between:
         mixed = small_table(spark, [(trace,) for trace in sorted(self.mixed)], "trace string")
         links = written(spanning.compare_ends(events, damaged, mixed), join(report, "links"))
         looked_at = self._frames(links)
-        limits = small_table(spark, self.limits, "trace string, hub string, until long")
-        reaches = F.col("until").isNull() | (F.coalesce("sequence", F.lit(0)) <= F.col("until"))
-        told = facts.join(F.broadcast(limits), _HUB, "left").withColumn("is_sound", reaches).drop("until")
-        sound = told.filter("is_sound").drop("is_sound")
+        wrong = small_table(spark, self.wrong, "trace string, hub string").withColumn("is_wrong", F.lit(True))
+        whole = facts.join(F.broadcast(damaged), _HUB, "left_anti").join(F.broadcast(wrong), _HUB, "left")
+        sound = whole.filter(F.col("is_wrong").isNull() | (F.col("kind") != FactKind.HELD.value)).drop("is_wrong")
+        broken = spanning.promises(sound)
         unsettled = small_table(spark, sorted(self.unsettled.items()), "trace string, under_way string")
-        excluded = small_table(spark, [(trace,) for trace in sorted(self.excluded)], "trace string")
-        parts = [
-            spanning.sent_is_received(links),
-            spanning.unique_node_ids(sound),
-            spanning.one_to_one_binding(sound),
-            spanning.issued_once(sound),
-            spanning.credentials_never_cached_upstream(sound),
-            spanning.revoked_stays_out(sound, unsettled, excluded),
-        ]
+        parts = [spanning.sent_is_received(links), spanning.broken_promises(broken, unsettled, mixed)]
         findings = written(reduce(DataFrame.unionByName, parts), join(report, "findings"))
         shown, times = _count(findings)
-        of_check, coverage = self._facts(told)
+        of_check, coverage = self._facts(facts, sound)
         table = [(trace, rule, steps) for (trace, rule), steps in coverage.items()]
         covered = small_table(spark, table, "trace string, rule string, steps long")
         covered.write.mode("overwrite").parquet(join(report, "coverage"))
         found = [_finding(row.asDict()) for row in shown]
         in_order = sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub))
-        return in_order, _checks(times, looked_at + of_check, self._basis), coverage
+        return _with_windows(in_order, events), _checks(times, looked_at + of_check, self._basis), coverage
 
     def _frames(self, links: DataFrame) -> Counter[str]:
         """How many frames were compared; traces with frames that are still to arrive are not settled."""
@@ -80,24 +79,47 @@ class Between:
                 self.unsettled[row.trace] = f"what was on its way over {row.flying}"
         return Counter({spanning.SENT_IS_RECEIVED: frames})
 
-    def _facts(self, told: DataFrame) -> tuple[Counter[str], Coverage]:
+    def _facts(self, facts: DataFrame, sound: DataFrame) -> tuple[Counter[str], Coverage]:
         """Check -> how many facts there were to look at; and in how many steps each rule decided."""
         of_check: Counter[str] = Counter()
-        coverage: Coverage = {}
-        rule = F.when(F.col("kind") == RULE, F.col("name")).alias("rule")
-        sound = F.count(F.when(F.col("is_sound"), True)).alias("sound")
-        for row in told.groupBy("trace", "kind", rule).agg(sound, F.sum("number").alias("steps")).collect():
-            if row.kind == RULE:
-                coverage[row.trace, row.rule] = row.steps
+        for row in sound.groupBy("kind").count().collect():
             for check, kinds in spanning.LOOKED_AT.items():
-                if row.kind in kinds and not (check == spanning.REVOKED_STAYS_OUT and row.trace in self.excluded):
-                    of_check[check] += row.sound
-        return of_check, coverage
+                of_check[check] += row["count"] * (row.kind in kinds)
+        decided = facts.filter(F.col("kind") == RULE).groupBy("trace", "name").agg(F.sum("number").alias("steps"))
+        return of_check, {(row.trace, row["name"]): row.steps for row in decided.collect()}
 
 
 def _finding(row: dict[str, Any]) -> Finding:
     texts = {name: conceal(row[name]) for name in ("expected", "seen", "missing")}
     return Finding(**{**row, **texts, "outcome": Outcome(row["outcome"]), "basis": basis_of(row["rule"])})
+
+
+def _with_windows(findings: list[Finding], events: DataFrame) -> list[Finding]:
+    """The first findings that break a promise, with the rows that show it: one look through the rows, none moved."""
+    drawn = [finding for finding in findings if finding.check in promised()][:DRAWN]
+    wanted = sorted({(finding.trace, hub, row) for finding in drawn for hub, row in finding.rows})
+    if not wanted:
+        return findings
+    around = small_table(events.sparkSession, wanted, "trace string, hub string, row long")
+    near = F.abs(F.col("sequence") - F.col("row")) <= AROUND
+    found = events.join(F.broadcast(around), _HUB).filter(near).select("row", *SCHEMA.names).collect()
+    windows: dict[tuple[str, str, int], dict[int, str]] = {place: {} for place in wanted}
+    for row in found:
+        event = Event(**{name: _plain(name, row[name]) for name in SCHEMA.names})
+        windows[event.trace, event.hub, row.row][event.sequence] = conceal(encode_event(event).decode().rstrip())
+    shown = {
+        id(finding): tuple(
+            (row, tuple(line for _, line in sorted(windows[finding.trace, hub, row].items())))
+            for hub, row in finding.rows
+        )
+        for finding in drawn
+    }
+    return [replace(finding, windows=shown.get(id(finding), ())) for finding in findings]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A column of a row as an event has it."""
+    return Kind(value) if name == "kind" else bytes(value) if isinstance(value, bytearray) else value
 
 
 def _several(pairs: set[tuple[str, str]]) -> set[str]:
@@ -116,7 +138,7 @@ def _count(findings: DataFrame) -> tuple[list[Row], dict[tuple[str, str, str], i
 
 
 def _checks(times: dict[tuple[str, str, str], int], looked_at: Counter[str], basis: Basis) -> list[Check]:
-    counted: dict[str, dict[Outcome, int]] = {name: {} for name in spanning.CHECKS}
+    counted: dict[str, dict[Outcome, int]] = {name: {} for name in spanning.LOOKED_AT}
     for (name, outcome, rule), findings in times.items():
         counts = Outcome(outcome) if counts_under(basis, rule) else Outcome.CONFORMS
         counted[name][counts] = counted[name].get(counts, 0) + findings
@@ -128,5 +150,5 @@ def _checks(times: dict[tuple[str, str, str], int], looked_at: Counter[str], bas
             looked_at=looked_at[name],
             findings=sum(counted[name].values()),
         )
-        for name, text in spanning.CHECKS.items()
+        for name, text in spanning.check_texts().items()
     ]

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hubauth.judge.facts import FactKind
 from hubauth.judge.verdicts import Outcome, worst
 from hubauth.spark.between import Between, Coverage
 from hubauth.spark.plan import BIN_ROWS, Census, Task, make_tasks, take_census
@@ -21,7 +22,6 @@ from hubauth.spark.replaying import (
     OPENED,
     OUT,
     ROW,
-    SETTLED,
     VERDICT,
     replay_tasks,
     seal_checkpoints,
@@ -84,7 +84,7 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase, basis: B
         facts = spark.read.schema(from_arrow_schema(OUT)).parquet(literal(join(report, "facts")))
         with phase("comparing"):
             problems = _problems(rows, census)
-            told = facts.filter(F.col("kind").isin(VERDICT, OPENED, SETTLED)).collect()
+            told = facts.filter(F.col("kind").isin(VERDICT, OPENED, FactKind.SETTLED.value)).collect()
             hubs = with_problems(_merge(told, census, basis), problems)
             _table(spark, hubs).write.mode("overwrite").parquet(join(report, "hubs"))
             findings, checks, coverage = Between(hubs, told, basis).check(rows.events, facts, report)

@@ -56,5 +56,7 @@ def _why(result: HubFinding | Finding, hub: str = "") -> str:
     if isinstance(result, HubFinding):
         at += how_often(result)
         parts.insert(0, ("differs", result.what))
+    elif result.since is not None and result.since >= 0:
+        parts.insert(0, ("against", f"row {result.since} of {result.other}"))
     parts.insert(0, ("basis", result.basis))
     return "\n".join(map(visible, [f"{result.rule} at {at}", *(f"{name}: {value}" for name, value in parts if value)]))

@@ -13,12 +13,9 @@ import numpy as np
 import pyarrow as pa
 from attrs import evolve
 
-from hubauth.core.canonical import decode_state
-from hubauth.core.model import Purpose
-from hubauth.forms.events import Checkpoint, Event, Kind, Opening, Order, TraceError, decode_opening
+from hubauth.forms.events import Checkpoint, Event, Kind, Opening, TraceError, decode_opening
 from hubauth.forms.lines import decode_checkpoint, encode_checkpoint
-from hubauth.forms.policies import decode_policy
-from hubauth.judge.facts import Fact, FactKind, proof_of
+from hubauth.judge.facts import Fact
 from hubauth.judge.replay import Replay, Seal, seal_of
 from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.spark.plan import Task
@@ -28,11 +25,9 @@ BEGIN, SEAL, ROW = 0, 1, 2
 """The roles of rows given to a task: the checkpoint to begin with, what a checkpoint really holds, a row of the trace;
 in the order in which those of one sequence come."""
 
-VERDICT, RULE, SETTLED, HELD, ROUTED = "verdict", "rule", "settled", "held", "routed"
-OPENED, KNOWN, CONFIGURED = "opened", "known", "configured"
-"""What comes out beside the kinds of ``hubauth.judge.facts``: a task's verdict, how often a rule decided, whether
-the hub had nothing left to do, and in its last state the whitelist entries and routes; the key of a trace's tokens
-(in ``proof``), whitelist entries from before the trace, and those that a changed configuration made."""
+VERDICT, RULE, OPENED = "verdict", "rule", "opened"
+"""What comes out beside facts: a task's verdict, how often a rule decided, and the key of a trace's tokens (in
+``proof``)."""
 
 OUT = pa.schema(
     [
@@ -44,11 +39,14 @@ OUT = pa.schema(
         pa.field("device_id", pa.string()),
         pa.field("node_id", pa.int64()),
         pa.field("proof", pa.string()),
-        pa.field("name", pa.string()),
+        pa.field("since", pa.int64()),
+        pa.field("until", pa.int64()),
         pa.field("number", pa.int64()),
+        pa.field("name", pa.string()),
     ]
 )
-"""``name`` is the rule, or the verdict as JSON; ``number`` is how often, how many rows, or yes and no."""
+"""Of a fact its kind and fields. ``name`` is the rule, or the verdict as JSON; ``number`` is how often, or how many
+rows."""
 
 _OUT_ROWS = 10_000
 _encode = msgspec.json.Encoder().encode
@@ -62,12 +60,15 @@ class _Output:
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, task: Task, kind: str, **values: Any) -> None:
-        names = ("sequence", "device_id", "node_id", "proof", "name", "number")
-        self._rows.append((task.trace, task.hub, task.number, kind, *(values.get(name) for name in names)))
+        given = (values.get(name) for name in OUT.names[4:])
+        self._rows.append((task.trace, task.hub, task.number, kind, *given))
 
-    def add_facts(self, task: Task, facts: list[tuple[str, Fact]]) -> None:
+    def add_facts(self, task: Task, facts: list[Fact]) -> None:
         at = (task.trace, task.hub, task.number)
-        self._rows += [(*at, kind, f.sequence, f.device_id, f.node_id, f.proof, None, None) for kind, f in facts]
+        self._rows += [
+            (*at, f.kind.value, f.sequence, f.device_id, f.node_id, f.proof, f.since, f.until, f.number, None)
+            for f in facts
+        ]
 
     def batches(self, least: int = _OUT_ROWS) -> Iterator[Any]:
         if self._rows and len(self._rows) >= least:
@@ -87,8 +88,6 @@ class _Segment:
         self._replay: Replay | None = None if task.resumes else Replay(None, self._seals if checkpointed else None)
         self._begins: Checkpoint | None = None
         self._openings: list[tuple[int, Opening]] = []
-        self._policies: set[int] = set()
-        """The rows that changed the configuration."""
         self._failed: Verdict | None = None
         self._stood = (0, -1)
         """The piece of a file in which the last row stood, and where in it."""
@@ -132,8 +131,6 @@ class _Segment:
                 replay.feed(event)
                 if event.kind is Kind.START:
                     self._open(event)
-                elif event.kind is Kind.POLICY:
-                    self._policies.add(sequence)
         except Exception as problem:  # whatever is wrong with one hub's rows, the others go on
             self._fail(sequence, "TRACE-5", f"{type(problem).__name__}: {problem}", "rows that can be replayed")
 
@@ -165,14 +162,9 @@ class _Segment:
         self._fail(sequence, "TRACE-1", seen, "the order of the rows")
         return batch.slice(0, int(back[0]))
 
-    def facts(self) -> list[tuple[str, Fact]]:
-        """What was learnt since they were taken last, by kind."""
-        facts = self._replay.take_facts() if self._replay is not None else []
-        return [(self._kind(fact), fact) for fact in facts]
-
-    def _kind(self, fact: Fact) -> str:
-        is_configured = fact.kind is FactKind.STORED and fact.sequence in self._policies
-        return CONFIGURED if is_configured else fact.kind.value
+    def facts(self) -> list[Fact]:
+        """What was learnt since they were taken last."""
+        return self._replay.take_facts() if self._replay is not None else []
 
     def finish(self, output: _Output) -> None:
         task, replay = self.task, self._replay
@@ -188,30 +180,8 @@ class _Segment:
                 output.add(task, RULE, name=rule, number=times)
         for sequence, opening in self._openings:
             output.add(task, OPENED, sequence=sequence, proof=opening.tokens)
-        if verdict.outcome is not Outcome.CONFORMS or replay is None or replay.state is None:
-            return
-        if self._begins is not None and not task.resumes:
-            state = decode_state(decode_policy(self._begins.policy), self._begins.state)
-            for device_id, entry in state.whitelist.items():
-                # Whoever was ever bound here has left a route, if only the one it was last seen on.
-                if entry.node_id in state.directory:
-                    output.add(task, KNOWN, sequence=0, device_id=device_id, node_id=entry.node_id)
-        if task.is_last and all(opening.order is Order.HANDLED for _, opening in self._openings):
-            self._last_state(output, replay)
-
-    def _last_state(self, output: _Output, replay: Replay) -> None:
-        """Where rows are only in the order in which somebody saw them, the last state is not known for certain."""
-        task, state, policy = self.task, replay.state, replay.policy
-        assert state is not None and policy is not None
-        away = policy.has_parent and not state.parent_present
-        waits = any(pending.purpose is not Purpose.REVOKE for pending in state.pending.values())
-        output.add(task, SETTLED, number=int(not (state.owed or away or waits or state.announcing)))
-        for device_id, entry in state.whitelist.items():
-            provisioned = int(device_id in policy.provisioned_by_device)
-            proof = proof_of(entry.credential)
-            output.add(task, HELD, device_id=device_id, node_id=entry.node_id, proof=proof, number=provisioned)
-        for node_id, route in state.directory.items():
-            output.add(task, ROUTED, device_id=route.device_id, node_id=node_id)
+        if task.is_last and self._failed is None and replay is not None:
+            output.add_facts(task, replay.take_last_facts())
 
     def _fail(self, sequence: int, rule: str, seen: str, missing: str) -> None:
         self._failed = self._cannot_tell(sequence, rule, seen, missing)

@@ -1,11 +1,14 @@
 """``report.html``: one file for people, with everything in it that a browser needs."""
 
 from hubauth import __version__
+from hubauth.forms.lines import decode_event
 from hubauth.judge.verdicts import Outcome, rule_text
 from hubauth.report.escape import markup
 from hubauth.spark.charts import Bar, bars
 from hubauth.spark.results import Finding, HubFinding, HubResult, Summary, how_often
 from hubauth.specification import rules
+from hubauth.trace.drawing import to_svg
+from hubauth.trace.explain import diagram_of_rows
 
 DRAWN = 5
 """Hubs whose way into the violation is drawn."""
@@ -113,6 +116,9 @@ def _why(result: HubFinding | Finding) -> str:
     lines = [("expected", result.expected), ("seen", result.seen), ("missing", result.missing)]
     if isinstance(result, HubFinding):
         lines.insert(0, ("differs", result.what))
+    elif result.since is not None and result.since >= 0:
+        heard = f", heard of in row {result.heard}" if result.heard is not None and result.heard >= 0 else ""
+        lines.insert(0, ("against", f"row {result.since} of {result.other}{heard}"))
     lines.insert(0, ("basis", result.basis))
     return "<pre>" + "\n".join(f"{name:<9}{markup(value)}" for name, value in lines if value) + "</pre>"
 
@@ -138,8 +144,15 @@ def _findings(findings: tuple[Finding, ...]) -> list[str]:
             f"{markup(finding.trace)} / {markup(finding.hub)}{at}</h3>",
             f"<p>{markup(finding.rule)}: {markup(rule_text(finding.rule))}</p>",
             _why(finding),
+            f'<div class="drawing">{draw_finding(finding)}</div>' if finding.windows else "",
         ]
     return [*parts, _more(len(findings) - _LISTED, "findings", "the table findings")]
+
+
+def draw_finding(finding: Finding) -> str:
+    """The rows that break a promise, of all hubs that took part, as SVG."""
+    windows = ((row, tuple(decode_event(line.encode()) for line in lines)) for row, lines in finding.windows)
+    return to_svg(diagram_of_rows(windows, finding.check))
 
 
 def _traces(summary: Summary) -> list[Bar]:

@@ -94,6 +94,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     missing: str = ""
     basis: str = ""
     """Where the rule comes from: lines of the documents, or a decision."""
+    other: str = ""
+    since: int | None = None
+    """The hub and the row that it contradicts."""
+    heard: int | None = None
+    """The row at which ``hub`` heard of that."""
+    windows: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Each of these rows with those around it, as JSON lines; of the first findings only."""
+
+    @property
+    def rows(self) -> list[tuple[str, int]]:
+        """Hub and row, in the order in which they are told."""
+        rows = [(self.other, self.since), (self.hub, self.heard), (self.hub, self.sequence)]
+        return [(hub, row) for hub, row in rows if hub and row is not None and row >= 0]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

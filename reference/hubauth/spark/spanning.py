@@ -1,31 +1,53 @@
 """Checks that no hub's own rows can decide: they compare what different hubs of one trace did.
 
-Each returns findings: one row per thing that is wrong, with the same columns. They are given the facts of hubs as far
-as those were judged. Each costs at most one shuffle.
+Findings are rows with the same columns, one per thing that is wrong. Each check costs at most one shuffle.
 """
 
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from hubauth.forms.events import Kind
-from hubauth.judge.facts import FactKind
-from hubauth.spark.replaying import HELD, KNOWN, ROUTED
+from hubauth.judge.across import JUDGES
+from hubauth.judge.facts import Fact, FactKind
+from hubauth.seen import promised
 
 FINDING = (
     "check string, outcome string, trace string, hub string, sequence long, "
-    "rule string, expected string, seen string, missing string"
+    "rule string, expected string, seen string, missing string, other string, since long, heard long"
 )
-"""The columns of a finding. ``check`` is a name of ``CHECKS``."""
+"""The columns of a finding. ``check`` is a name of ``LOOKED_AT``; ``other`` and ``since`` are the hub and the row that
+it contradicts, if any; ``heard`` is the row at which the hub heard of that."""
 
-SENT_IS_RECEIVED, ISSUED_ONCE, REVOKED_STAYS_OUT = "SentIsReceived", "IssuedOnce", "RevokedStaysOut"
-CHECKS = {
-    SENT_IS_RECEIVED: "What one end of a connection received is what the other sent, in that order.",
-    "UniqueNodeIds": "Over all hubs of a trace, no node id stands for two devices.",
-    "OneToOneBinding": "Over all hubs of a trace, no device has two node ids.",
-    ISSUED_ONCE: "No credential was issued twice.",
-    "CredentialsNeverCachedUpstream": "A hub's whitelist names only devices of its own links, and provisioned ones.",
-    REVOKED_STAYS_OUT: "Once revokes have arrived everywhere, no hub has a revoked credential in its whitelist.",
+SENT_IS_RECEIVED, ISSUED_ONCE = "SentIsReceived", "IssuedOnce"
+LOOKED_AT = {
+    SENT_IS_RECEIVED: (SENT_IS_RECEIVED,),
+    "UniqueNodeIds": ("bound", "known", "held"),
+    "OneToOneBinding": ("bound", "known", "held"),
+    ISSUED_ONCE: ("issued",),
+    "AdmittedByCredential": ("admitted",),
+    "CredentialsNeverCachedUpstream": ("vouched", "held"),
+    "RevokedStaysOut": ("revoked", "heard"),
+    "NoLockOut": ("refused",),
 }
+"""Check -> which facts say how much there was to look at; frames are counted under the check's own name."""
+
+
+def check_texts() -> dict[str, str]:
+    """Check -> what it says."""
+    own = {
+        SENT_IS_RECEIVED: "What one end of a connection received is what the other sent, in that order.",
+        ISSUED_ONCE: "No credential was issued twice.",
+    }
+    said = promised() | own
+    return {name: said[name] for name in LOOKED_AT}
+
 
 _FRAMES = (Kind.FRAME_IN.value, Kind.FRAME_OUT.value)
 _BEGIN_AND_END = (Kind.LINK_UP.value, Kind.LINK_DOWN.value, Kind.CLOSE.value)
@@ -33,25 +55,28 @@ _HEADER = (
     *("header", "major", "sub_proto", "flags", "msg_id", "source", "target"),
     *("trace_id", "hop_limit", "timestamp"),
 )
-_BINDING = (FactKind.REGISTERED.value, FactKind.STORED.value, FactKind.BOUND.value, KNOWN, HELD, ROUTED)
+_BINDING = (FactKind.BOUND.value, FactKind.KNOWN.value, FactKind.HELD.value)
+_FACTS = [kind.value for kind in FactKind if kind is not FactKind.SETTLED]
+_KINDS = {kind.value: kind for kind in FactKind}
+_GROUPED = ["trace", "hub", "kind", "sequence", "device_id", "node_id", "proof", "since", "until", "number"]
+_BROKEN = (
+    "trace string, promise string, rule string, hub string, sequence long, other string, since long, heard long, "
+    "expected string, seen string, once_settled boolean"
+)
+_BROKEN_ARROW = pa.schema(
+    [
+        pa.field(name, {"long": pa.int64(), "boolean": pa.bool_()}.get(kind, pa.string()))
+        for name, kind in (column.split() for column in _BROKEN.split(", "))
+    ]
+)
 _COLUMNS = [column.split()[0] for column in FINDING.split(", ")]
 _HUB = ["trace", "hub"]
-
-LOOKED_AT = {
-    SENT_IS_RECEIVED: (SENT_IS_RECEIVED,),
-    "UniqueNodeIds": _BINDING,
-    "OneToOneBinding": _BINDING,
-    ISSUED_ONCE: (FactKind.ISSUED.value,),
-    "CredentialsNeverCachedUpstream": (FactKind.STORED.value, HELD),
-    REVOKED_STAYS_OUT: (FactKind.REVOKED.value,),
-}
-"""Which facts say how much there was to look at; frames are counted under the check's own name."""
 
 
 def _finding(check: str, rule: str, **columns: Column) -> list[Column]:
     """Columns of a finding; those not given are empty."""
     given = {"check": F.lit(check), "rule": F.lit(rule), "outcome": F.lit("violates"), **columns}
-    empty = {"sequence": F.lit(None).cast("long")}
+    empty = {name: F.lit(None).cast("long") for name in ("sequence", "since", "heard")}
     return [given.get(name, empty.get(name, F.lit(""))).alias(name) for name in _COLUMNS]
 
 
@@ -151,96 +176,52 @@ def sent_is_received(links: DataFrame) -> DataFrame:
     )
 
 
-def unique_node_ids(facts: DataFrame) -> DataFrame:
-    return _one_to_one(facts, "UniqueNodeIds", "REG-2", "node_id", "device_id", "node %s is one device")
+def promises(facts: DataFrame) -> DataFrame:
+    """The promises about every device, node and credential: ``hubauth.judge.across``, one group after the other.
 
-
-def one_to_one_binding(facts: DataFrame) -> DataFrame:
-    return _one_to_one(facts, "OneToOneBinding", "REG-1", "device_id", "node_id", "%s is one node")
-
-
-def _one_to_one(facts: DataFrame, check: str, rule: str, one: str, other: str, expected: str) -> DataFrame:
-    bindings = facts.filter(F.col("kind").isin(*_BINDING))
-    several = bindings.groupBy("trace", one).agg(
-        F.sort_array(F.collect_set(other)).alias("others"),
-        F.max_by("hub", "sequence").alias("hub"),
-        F.max("sequence").alias("sequence"),
-    )
-    return several.filter(F.size("others") > 1).select(
-        *_finding(
-            check,
-            rule,
-            trace=F.col("trace"),
-            hub=F.coalesce("hub", F.lit("")),
-            sequence=F.col("sequence"),
-            expected=F.format_string(expected, F.col(one).cast("string")),
-            seen=F.concat_ws(" and ", F.slice("others", 1, 4)),
-        )
-    )
-
-
-def issued_once(facts: DataFrame) -> DataFrame:
-    """Also across the segments of one hub, each of which only knows its own."""
-    issued = facts.filter((F.col("kind") == FactKind.ISSUED.value) & (F.col("proof") != ""))
-    twice = issued.groupBy("trace", "proof").agg(
-        F.count("*").alias("times"), F.max(F.struct("sequence", "hub", "device_id")).alias("last")
-    )
-    return twice.filter("times > 1").select(
-        *_finding(
-            ISSUED_ONCE,
-            "REG-4",
-            trace=F.col("trace"),
-            hub=F.col("last.hub"),
-            sequence=F.col("last.sequence"),
-            expected=F.lit("a credential that was never issued before"),
-            seen=F.format_string("one that was issued %d times, last to %s", F.col("times"), F.col("last.device_id")),
-        )
-    )
-
-
-def credentials_never_cached_upstream(facts: DataFrame) -> DataFrame:
-    was_here = F.col("kind").isin(FactKind.BOUND.value, KNOWN)
-    is_entry = (F.col("kind") == FactKind.STORED.value) | ((F.col("kind") == HELD) & (F.col("number") == 0))
-    devices = facts.filter(was_here | is_entry).groupBy(*_HUB, "device_id")
-    seen = devices.agg(F.max(was_here).alias("was_here"), F.min(F.when(is_entry, F.col("sequence"))).alias("sequence"))
-    return seen.filter(~F.col("was_here")).select(
-        *_finding(
-            "CredentialsNeverCachedUpstream",
-            "REG-7",
-            trace=F.col("trace"),
-            hub=F.col("hub"),
-            sequence=F.col("sequence"),
-            expected=F.lit("entries of devices that were on this hub's own links"),
-            seen=F.format_string("an entry of %s", F.col("device_id")),
-        )
-    )
-
-
-def revoked_stays_out(facts: DataFrame, unsettled: DataFrame, excluded: DataFrame) -> DataFrame:
-    """In a trace where something is still on its way (``unsettled``: its name, and what), an entry proves nothing.
-
-    Nor in an ``excluded`` one: some hub of it does not conform, and it may be that hub's doing; or hubs replaced
-    credentials by tokens under different keys.
+    Costs one shuffle of facts.
     """
-    is_revoked = F.col("kind") == FactKind.REVOKED.value
-    concerned = facts.filter((is_revoked | (F.col("kind") == HELD)) & (F.col("proof") != ""))
-    entry = F.when(F.col("kind") == HELD, F.struct("hub", "device_id"))
-    credentials = (
-        concerned.join(F.broadcast(excluded), "trace", "left_anti")
-        .groupBy("trace", "proof")
-        .agg(F.max(is_revoked).alias("is_revoked"), F.collect_list(entry).alias("entries"))
-    )
-    held = credentials.filter("is_revoked").select("trace", F.explode("entries").alias("entry"))
-    found = held.join(F.broadcast(unsettled), "trace", "left")
-    return found.select(
-        *_finding(
-            REVOKED_STAYS_OUT,
-            "REV-5",
-            outcome=F.when(F.col("under_way").isNull(), F.lit("violates")).otherwise(F.lit("cannot_tell")),
-            trace=F.col("trace"),
-            hub=F.col("entry.hub"),
-            expected=F.lit("no entry with a credential that was revoked"),
-            seen=F.format_string("the entry of %s", F.col("entry.device_id")),
-            missing=F.coalesce("under_way", F.lit("")),
+    kind = F.col("kind")
+    about = F.array_compact(
+        F.array(
+            _key(F.col("device_id") != "", "device", F.col("device_id")),
+            _key(kind.isin(*_BINDING) & (F.col("node_id") > 0), "node", F.col("node_id").cast("string")),
+            _key(kind == FactKind.ISSUED.value, "credential", F.col("proof")),
         )
+    )
+    keyed = facts.filter(kind.isin(*_FACTS)).select("*", F.explode(about).alias("key"))
+    key = (F.col("key.about").alias("about"), F.col("key.name").alias("name"))
+    together = keyed.select(*key, *_GROUPED).repartition("trace", "about", "name")
+    in_order: DataFrame = together.sortWithinPartitions("trace", "about", "name", "hub", "sequence")
+    return in_order.mapInArrow(judge_groups, _BROKEN)
+
+
+def _key(condition: Column, about: str, name: Column) -> Column:
+    return F.when(condition, F.struct(F.lit(about).alias("about"), name.alias("name")))
+
+
+def judge_groups(batches: Iterator[Any]) -> Iterator[Any]:
+    """The function for ``mapInArrow``: facts sorted by what they are about, hub and row; out comes what is broken."""
+    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    for (about, name, trace), group in groupby(rows, key=itemgetter(0, 1, 2)):
+        seen = [(hub, Fact(sequence, _KINDS[kind], *rest)) for _, _, _, hub, kind, sequence, *rest in group]
+        found = [{"trace": trace, **msgspec.structs.asdict(broken)} for broken in JUDGES[about](name, seen)]
+        if found:
+            yield pa.RecordBatch.from_pylist(found, schema=_BROKEN_ARROW)
+
+
+def broken_promises(broken: DataFrame, unsettled: DataFrame, mixed: DataFrame) -> DataFrame:
+    """As findings. What holds only once all is settled cannot be told in an ``unsettled`` trace (its name, and what was
+    on its way), nor in a ``mixed`` one, where hubs replaced credentials by tokens under different keys.
+    """
+    tokens = F.lit("credentials that were replaced under one key")
+    doubts = unsettled.unionByName(mixed.select("trace", tokens.alias("under_way"))).dropDuplicates(["trace"])
+    missing = F.when(F.col("once_settled"), F.col("under_way"))
+    found = broken.join(F.broadcast(doubts), "trace", "left")
+    return found.select(
+        F.col("promise").alias("check"),
+        F.when(missing.isNull(), F.lit("violates")).otherwise(F.lit("cannot_tell")).alias("outcome"),
+        *("trace", "hub", "sequence", "rule", "expected", "seen"),
+        F.coalesce(missing, F.lit("")).alias("missing"),
+        *("other", "since", "heard"),
     )

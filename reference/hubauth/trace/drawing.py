@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from hubauth.report.escape import markup, visible
 
@@ -27,6 +27,10 @@ class Arrow:
     absent: bool = False
     """It should have been there."""
 
+    def moved(self, places: int) -> "Arrow":
+        """The same, so many places further to the right."""
+        return evolve(self, start=self.start + places, end=self.end + places)
+
 
 @frozen
 class Mark:
@@ -36,6 +40,10 @@ class Mark:
     label: str = field(converter=visible)
     margin: str = ""
     wrong: bool = False
+
+    def moved(self, places: int) -> "Mark":
+        """The same, so many places further to the right."""
+        return evolve(self, at=self.at + places)
 
 
 def _all_visible(names: Iterable[str]) -> tuple[str, ...]:

@@ -33,15 +33,16 @@ class Ends:
         self._below: dict[tuple[str, str], str] = {}
         """Connection -> the hub at its lower end, if that is recorded."""
         self._above: dict[tuple[str, str], str] = {}
+        self._ended: set[tuple[str, str]] = set()
         self._found: dict[tuple[str, str], Verdict] = {}
-        self._tokens: dict[tuple[str, str], str] = {}
+        self.tokens: dict[tuple[str, str], str] = {}
         """Hub -> what tells the key that its payloads were redacted under."""
 
     def feed(self, event: Event) -> None:
         kind = event.kind
         if kind is Kind.START:
             with suppress(TraceError):  # whoever replays the hub says so
-                self._tokens[event.trace, event.hub] = decode_opening(event.payload).tokens
+                self.tokens[event.trace, event.hub] = decode_opening(event.payload).tokens
         if not event.connection:
             return
         if kind in FRAMES:
@@ -55,6 +56,8 @@ class Ends:
                 self._compare(way)
         elif kind is Kind.LINK_UP:
             (self._below if event.link == PARENT else self._above)[event.trace, event.connection] = event.hub
+        else:
+            self._ended.add((event.trace, event.connection))
 
     def _compare(self, way: _Way) -> None:
         sent, received = way.sent.popleft(), way.received.popleft()
@@ -65,7 +68,19 @@ class Ends:
     def _are_alike(self, sent: Event, received: Event) -> bool:
         """Whether payloads can be compared: under different keys the same one looks different."""
         trace = sent.trace
-        return self._tokens.get((trace, sent.hub), "") == self._tokens.get((trace, received.hub), "")
+        return self.tokens.get((trace, sent.hub), "") == self.tokens.get((trace, received.hub), "")
+
+    def flying(self) -> list[tuple[str, str]]:
+        """Connections (trace and name) that have not ended and on which something is still to arrive.
+
+        To be asked before the verdicts.
+        """
+        both = self._below.keys() & self._above.keys()
+        return [
+            (trace, connection)
+            for (trace, connection, _), way in self._ways.items()
+            if way.sent and (trace, connection) in both and (trace, connection) not in self._ended
+        ]
 
     def verdicts(self, damaged: Container[str] = ()) -> list[Verdict]:
         """Every connection on which something else arrived than was sent. Frames under way at the end are no matter.

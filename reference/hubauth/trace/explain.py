@@ -9,6 +9,7 @@ import msgspec
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import SUB_PROTO
 from hubauth.forms.events import OUTPUTS, Event, Kind
+from hubauth.judge.across import Breach
 from hubauth.judge.verdicts import Finding, Outcome, Verdict, count_words
 from hubauth.report.conceal import conceal, secrets_in
 from hubauth.report.escape import markup, markup_lines, visible
@@ -45,23 +46,65 @@ def summary(event: Event, secrets: Iterable[str] = ()) -> str:
     return conceal(" ".join([*said, f"#{event.msg_id}"]), secrets)
 
 
-def diagram_of(events: tuple[Event, ...], finding: Finding | None = None) -> Diagram:
-    """The rows of one hub: it stands between its parent and its other links."""
+def diagram_of(
+    events: tuple[Event, ...], finding: Finding | None = None, marked: Iterable[int] = (), *, narrow: bool = False
+) -> Diagram:
+    """The rows of one hub: it stands between its parent and its other links; if ``narrow``, beside all of them.
+
+    ``marked`` are rows to look at, beside those that a finding is about.
+    """
     hub = events[0].hub if events else ""
-    links = sorted({event.link for event in events if event.link is not None and event.link != PARENT})
-    has_parent = any(event.link == PARENT for event in events)
+    links = sorted({event.link for event in events if event.link is not None and (narrow or event.link != PARENT)})
+    has_parent = not narrow and any(event.link == PARENT for event in events)
     own = 1 if has_parent else 0
-    together = len(links) > _COLUMNS
+    together = narrow or len(links) > _COLUMNS
     places = {PARENT: 0} | {link: own + 1 + (0 if together else at) for at, link in enumerate(links)}
     peers = {event.link: event.peer for event in events if event.kind is Kind.LINK_UP and event.peer}
-    names = ["links"] if together else [f"link {link} {peers.get(link, '')}".rstrip() for link in links]
-    wrong = _wrong_rows(events, finding)
+    names = [f"links of {hub}"] if together else [f"link {link} {peers.get(link, '')}".rstrip() for link in links]
+    wrong = {*_wrong_rows(events, finding), *marked}
     secrets = set().union(*(secrets_in(event.payload.decode("latin-1")) for event in events))
     steps = [_step(event, own, places, event.sequence in wrong, together, secrets) for event in events]
     if finding is not None and finding.outcome is not Outcome.CONFORMS:
         steps.append(Mark(own, finding.rule or finding.outcome.value, wrong=True))
     participants = [*(["parent"] if has_parent else []), hub, *names]
     return Diagram(tuple(conceal(name, secrets) for name in participants), tuple(steps))
+
+
+AROUND = 8
+"""So many rows before and after one are looked at for what belongs to it."""
+_NEXT, _DONE = 2, 2
+"""Of its own link so many before and after are shown, and so many that the hub did at once."""
+
+
+def diagram_of_rows(windows: Iterable[tuple[int, tuple[Event, ...]]], promise: str) -> Diagram:
+    """Some rows, maybe of several hubs, each given with those around it; the hubs stand one beside the other."""
+    at_hub: dict[str, dict[int, Event]] = {}
+    wanted: dict[str, set[int]] = {}
+    for row, events in windows:
+        for event in _belonging(row, events):
+            at_hub.setdefault(event.hub, {})[event.sequence] = event
+            wanted.setdefault(event.hub, set()).add(row)
+    names: tuple[str, ...] = ()
+    steps: tuple[Arrow | Mark, ...] = ()
+    for hub, rows in at_hub.items():
+        part = diagram_of(tuple(rows[row] for row in sorted(rows)), marked=wanted[hub], narrow=True)
+        steps += tuple(step.moved(len(names)) for step in part.steps)
+        names += part.participants
+    last = len(names) - 1
+    return Diagram(names, (*steps, *([Mark(last - 1, promise, wrong=True)] if names else [])))
+
+
+def _belonging(row: int, events: tuple[Event, ...]) -> list[Event]:
+    """A row, the other rows of its link, and what the hub did at once."""
+    found = next((event for event in events if event.sequence == row), None)
+    if found is None:
+        return []
+    after = takewhile(lambda event: event.kind in OUTPUTS, (event for event in events if event.sequence > row))
+    done = list(after)[:_DONE]
+    same = [event for event in events if event.link == found.link]
+    at = same.index(found)
+    near = same[max(at - _NEXT, 0) : at + _NEXT + 1]
+    return sorted({event.sequence: event for event in (*near, *done)}.values(), key=lambda event: event.sequence)
 
 
 def _wrong_rows(events: tuple[Event, ...], finding: Finding | None) -> set[int]:
@@ -77,7 +120,7 @@ def _step(
     event: Event, own: int, places: dict[int, int], wrong: bool, together: bool, secrets: Iterable[str]
 ) -> Arrow | Mark:
     margin = str(event.sequence)
-    which = f"{event.link}: " if together and event.link else ""
+    which = f"{event.link or 'parent'}: " if together and event.link is not None else ""
     if event.link is None or event.link not in places:
         word = f"{_WORDS.get(event.kind, event.kind.value)} {event.msg_id or ''}".rstrip()
         return Mark(own, word, margin, wrong)
@@ -118,17 +161,33 @@ def _finding_in_words(title: str, finding: Finding) -> list[str]:
 _LABELS = {"text": "rule", "what": "differs"}
 
 
+def breach_in_words(breach: Breach) -> str:
+    """A promise that the hubs of a trace together have broken, as a few lines."""
+    broken = breach.broken
+    title = conceal(f"{breach.trace}/{broken.hub}")
+    outcome = "breaks" if breach.outcome is Outcome.VIOLATES else "may break"
+    lines = [f"{title}: {outcome} {broken.promise} at row {broken.sequence} ({broken.rule})"]
+    if broken.since >= 0:
+        lines.append(f"  {'against':<9}row {broken.since} of {broken.other}")
+    if broken.heard >= 0:
+        lines.append(f"  {'heard':<9}in row {broken.heard} of {broken.hub}")
+    for name, value in (("expected", broken.expected), ("seen", broken.seen), ("missing", breach.missing)):
+        if value:
+            lines.append(f"  {name:<9}{value}")
+    return "\n".join(map(visible, lines))
+
+
 def _title(verdict: Verdict) -> str:
     return conceal(f"{verdict.trace}/{verdict.hub}")
 
 
-def to_html(verdict: Verdict) -> str:
-    """One file with the picture and the words; it needs nothing else."""
-    title = _title(verdict)
+def to_html(verdict: Verdict, said: Iterable[str], diagram: Diagram) -> str:
+    """One file with the picture and the words about a verdict; it needs nothing else."""
+    title, words = _title(verdict), "\n".join(said)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{markup(title)}</title>\n'
         "<style>:root{color-scheme:light dark} body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:80rem}\n"
         "pre{white-space:pre-wrap;padding:1rem;background:light-dark(#f4f4f4,#222)} figure{overflow-x:auto;margin:0}"
-        f"</style></head>\n<body><h1>{markup(title)}</h1>\n<pre>{markup_lines(in_words(verdict))}</pre>\n"
-        f"<figure>{to_svg(diagram_of(verdict.main.leads, verdict.main))}</figure></body></html>\n"
+        f"</style></head>\n<body><h1>{markup(title)}</h1>\n<pre>{markup_lines(words)}</pre>\n"
+        f"<figure>{to_svg(diagram)}</figure></body></html>\n"
     )

@@ -1,18 +1,19 @@
-"""Whole traces on one machine: every hub replayed, and both ends of every connection compared."""
+"""Whole traces on one machine: every hub replayed, both ends of every connection compared, promises judged."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from attrs import field, frozen
 
 from hubauth.core.policy import Policy
 from hubauth.forms.events import Checkpoint, TraceError
-from hubauth.judge.facts import Fact
+from hubauth.judge.across import Breach, Seen, judge_all
+from hubauth.judge.facts import FactKind
 from hubauth.judge.replay import Replay, Seal, seal_of
 from hubauth.judge.search import EFFORT
 from hubauth.judge.verdicts import Finding, Outcome, Verdict, worst
-from hubauth.specification import Basis
+from hubauth.specification import Basis, counts_under
 from hubauth.trace.ends import Ends
 from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events
 
@@ -31,12 +32,15 @@ class Judgement:
     unreadable: tuple[str, ...]
     """What could not be read, and why; the hubs concerned have a verdict as far as they are known."""
     rules: Counter[str] = field(factory=Counter, eq=False)
-    facts: dict[Hub, list[Fact]] = field(factory=dict, repr=False)
+    breaches: tuple[Breach, ...] = ()
+    """Promises that the hubs of a trace have broken, maybe only together."""
 
     @property
     def outcome(self) -> Outcome:
         """Of all together; without any hub nothing can be told."""
-        outcome = worst(verdict.outcome for verdict in self.verdicts)
+        if not self.verdicts:
+            return worst(())
+        outcome = worst([verdict.outcome for verdict in self.verdicts] + [breach.outcome for breach in self.breaches])
         return Outcome.CANNOT_TELL if self.unreadable and outcome is Outcome.CONFORMS else outcome
 
     @property
@@ -72,16 +76,52 @@ def judge(
     verdicts: list[Verdict] = []
     unreadable: list[str] = []
     rules: Counter[str] = Counter()
-    facts: dict[Hub, list[Fact]] = {}
+    gathered = _Gathered()
     for path in paths:
         reading = _Reading(path, policies, effort)
         reading.run(progress)
-        verdicts += [verdict.by(basis) for verdict in reading.verdicts()]
+        flying = reading.ends.flying()
+        read = reading.verdicts()
+        verdicts += [verdict.by(basis) for verdict in read]
         unreadable += reading.unreadable
-        for hub, replay in reading.replays.items():
+        gathered.add(read, reading, flying)
+        for replay in reading.replays.values():
             rules.update(replay.rules)
-            facts[hub] = replay.take_facts()
-    return Judgement(tuple(verdicts), tuple(unreadable), rules, facts)
+    breaches = [breach for breach in gathered.breaches() if counts_under(basis, breach.broken.rule)]
+    return Judgement(tuple(verdicts), tuple(unreadable), rules, tuple(breaches))
+
+
+class _Gathered:
+    """What is known of the hubs of every trace."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, list[Seen]] = {}
+        self._keys: dict[str, set[str]] = {}
+        """Trace -> the keys under which its hubs replaced credentials."""
+        self._under_way: dict[str, str] = {}
+
+    def add(self, verdicts: Iterable[Verdict], reading: "_Reading", flying: list[tuple[str, str]]) -> None:
+        for verdict in verdicts:
+            trace, hub = verdict.trace, verdict.hub
+            replay = reading.replays[trace, hub]
+            facts = replay.take_facts()
+            if verdict.outcome is Outcome.CANNOT_TELL:
+                continue
+            facts += replay.take_last_facts() if verdict.outcome is Outcome.CONFORMS else []
+            self._facts.setdefault(trace, []).extend((hub, fact) for fact in facts)
+            if any(fact.kind is FactKind.SETTLED and not fact.number for fact in facts):
+                self._under_way[trace] = f"the rows after {hub} had done all it had to"
+        for (trace, _), key in reading.ends.tokens.items():
+            self._keys.setdefault(trace, set()).add(key)
+        for trace, connection in flying:
+            self._under_way[trace] = f"what was on its way over {connection}"
+
+    def breaches(self) -> Iterator[Breach]:
+        for trace, facts in self._facts.items():
+            mixed = len(self._keys.get(trace, ())) > 1
+            doubt = "credentials that were replaced under one key" if mixed else self._under_way.get(trace, "")
+            for broken in judge_all(facts):
+                yield Breach(trace, broken, doubt if broken.once_settled else "")
 
 
 class _Reading:
@@ -94,7 +134,7 @@ class _Reading:
         self._begins: dict[Hub, Checkpoint] = {}
         """The first checkpoint of each hub: a trace may begin in the middle of a hub's life."""
         self._seals: dict[Hub, dict[int, Seal]] | None = None if path.is_file() else self._read_seals()
-        self._ends = Ends()
+        self.ends = Ends()
         self.replays: dict[Hub, Replay] = {}
         self._cut: dict[Hub, str] = {}
 
@@ -124,7 +164,7 @@ class _Reading:
                         begins = self._begins.get(hub)
                         replay = self.replays[hub] = Replay(self._policies(event.hub), seals, begins, self._effort)
                     replay.feed(event)
-                    self._ends.feed(event)
+                    self.ends.feed(event)
                     rows += 1
                     if not rows % 10_000:
                         progress(rows)
@@ -138,7 +178,7 @@ class _Reading:
         replayed = {hub: replay.finish() for hub, replay in self.replays.items()}
         damaged = {name for (_, name), verdict in replayed.items() if verdict.rule in ("TRACE-1", "TRACE-2", "TRACE-5")}
         damaged |= {name for _, name in self._cut}
-        found = {(verdict.trace, verdict.hub): verdict for verdict in self._ends.verdicts(damaged)}
+        found = {(verdict.trace, verdict.hub): verdict for verdict in self.ends.verdicts(damaged)}
         verdicts = []
         for hub, verdict in replayed.items():
             if hub in found:

@@ -78,6 +78,11 @@ class _Demo:
         summary = self._judge()
         for trace in summary["traces"]:
             self._say(f"{trace['trace']} {trace['outcome']}: {trace['hubs']} hubs, {trace['rows']} events")
+        for finding in summary["findings"]:
+            where = (
+                f"row {finding['sequence']} of {finding['hub']} against row {finding['since']} of {finding['other']}"
+            )
+            self._say(f"{finding['check']} is broken: {where}")
         self._say(f"{len(summary['coverage'])} rules decided something")
         self._chapter(4, "What gave the broken hub away")
         self._explain()
@@ -104,8 +109,9 @@ class _Demo:
             raise DemoFailed(f"hubauth validate ended with {code}, not {_VIOLATES}")
         summary: dict[str, Any] = json.loads((self._report / "summary.json").read_text(encoding="utf-8"))
         found = {trace["trace"]: trace["outcome"] for trace in summary["traces"]}
-        if found != {"right": "conforms", "wrong": "violates"}:
-            raise DemoFailed(f"the verdicts are {found}")
+        broken = {finding["check"] for finding in summary["findings"]}
+        if found != {"right": "conforms", "wrong": "violates"} or broken != {"RevokedStaysOut"}:
+            raise DemoFailed(f"the verdicts are {found}, and what is broken is {sorted(broken)}")
         return summary
 
     def _explain(self) -> None:

@@ -1,0 +1,248 @@
+"""Whoever sees the frames of one hub, and says what they show of devices. It knows nothing of how hubs decide."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from attrs import define, field
+
+from hubauth.core.inputs import PARENT, Link, OperatorRevoke, PolicyChanged
+from hubauth.core.messages import (
+    SUB_PROTO,
+    Action,
+    Answer,
+    AssistAuthenticate,
+    AssistQueryCredential,
+    AssistRegister,
+    Authenticate,
+    Frame,
+    Major,
+    Reason,
+    Register,
+    Revoke,
+)
+from hubauth.core.model import Pending, State
+from hubauth.core.policy import Policy
+from hubauth.forms.events import Event, Kind, TraceError, frame_of, input_of
+from hubauth.judge.facts import Fact, FactKind, Word, proof_of
+from hubauth.wire.dialects import CODECS
+
+_MOST = 256
+"""Requests remembered per link: a hub that answers none makes nobody remember more."""
+_REGISTERING = (Register, AssistRegister)
+_SEARCHING = (AssistAuthenticate, AssistQueryCredential)
+_TELLING = (Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE, Action.ASSIST_QUERY_CREDENTIAL)
+_FRAME_IN, _FRAME_OUT = Kind.FRAME_IN, Kind.FRAME_OUT
+_CMD = int(Major.CMD)
+_Request = Register | Authenticate | AssistRegister | AssistAuthenticate | AssistQueryCredential | Revoke
+
+
+_BEFORE = -2
+"""The row of a request that came before the first row: whoever was asked about it may have answered before, too."""
+
+
+@define
+class _Asked:
+    """A request that the hub has not answered yet."""
+
+    sequence: int
+    frame: Frame
+    body: _Request
+
+
+@define
+class _Device:
+    """What was seen of a device: said once, until a revoke makes it worth saying again."""
+
+    told: set[tuple[FactKind, int, str, int]] = field(factory=set)
+    vouched_at: int = -1
+    """The row at which a neighbour last told the hub of this device's credential."""
+    vouched: str = ""
+    """That credential's proof."""
+
+
+class Witness:
+    """Feed it every row of a hub in order; ``take`` gives the facts since they were taken last.
+
+    Whether rows are ``in_order`` in which the hub handled them: otherwise a revoke that came may be obeyed later.
+    """
+
+    def __init__(self, policy: Policy, *, in_order: bool) -> None:
+        self._in_order = in_order
+        self._configured: frozenset[str] = frozenset()
+        self._asked: dict[Link, list[_Asked]] = {}
+        self._devices: dict[str, _Device] = {}
+        self._facts: list[Fact] = []
+        self.configured(policy)
+
+    @classmethod
+    def resumed(cls, policy: Policy, state: State) -> "Witness":
+        """One who comes when the hub is in this state: what it was asked before is known from that."""
+        witness = cls(policy, in_order=True)
+        for pending in state.pending.values():
+            body = _request_of(pending)
+            if body is not None and pending.asker is not None:
+                asked = witness._asked.setdefault(pending.asker, [])
+                asked.append(_Asked(_BEFORE, Frame(body, msg_id=pending.msg_id), body))
+        return witness
+
+    def configured(self, policy: Policy) -> None:
+        """Nothing is said of devices that some configuration of the hub has named."""
+        self._codec = CODECS[policy.dialect]
+        self._configured |= {one.device_id for one in policy.provisioned} | {policy.device_id}
+
+    def take(self) -> list[Fact]:
+        facts, self._facts = self._facts, []
+        return facts
+
+    def feed(self, event: Event) -> None:
+        """The next row. One that cannot be read shows nothing."""
+        kind, link = event.kind, event.link
+        if kind is _FRAME_IN:
+            if event.sub_proto == SUB_PROTO and link is not None:
+                self.received(event.sequence, link, frame_of(event, self._codec))
+        elif kind is _FRAME_OUT:
+            # What a hub asks others shows nothing of devices, so only what can be an answer is read.
+            if event.sub_proto == SUB_PROTO and link in self._asked and event.major != _CMD:
+                self.sent(event.sequence, link, frame_of(event, self._codec))
+        elif kind is Kind.LINK_DOWN or kind is Kind.CLOSE:
+            self._asked.pop(link or 0, None)
+        elif kind is Kind.START:
+            self._asked.clear()
+        elif kind in (Kind.OPERATOR, Kind.POLICY):
+            with suppress(TraceError):
+                happened = input_of(event, self._codec)
+                if isinstance(happened, PolicyChanged):
+                    self.configured(happened.policy)
+                elif isinstance(happened, OperatorRevoke):
+                    self.commanded(event.sequence, happened)
+
+    def commanded(self, sequence: int, command: OperatorRevoke) -> None:
+        """The operator of the hub revokes."""
+        if command.target == 0:
+            self._revoked(FactKind.REVOKED, sequence, command.revoke, until=sequence)
+
+    def received(self, sequence: int, link: Link, frame: Frame) -> None:
+        body = frame.body
+        if isinstance(body, Answer):
+            if body.reason is Reason.OK and body.action in _TELLING:
+                device = self._device(body.device_id)
+                device.vouched_at, device.vouched = sequence, proof_of(body.credential)
+        elif isinstance(body, _Request):
+            asked = self._asked.setdefault(link, [])
+            asked.append(_Asked(sequence, frame, body))
+            del asked[:-_MOST]
+            if isinstance(body, _REGISTERING):
+                self._say(Fact(sequence, FactKind.ASKED, body.device_id))
+            elif isinstance(body, Revoke) and link == PARENT and frame.target == 0:
+                obeyed = self._in_order and body.seq > 0
+                self._revoked(FactKind.HEARD, sequence, body, until=sequence if obeyed else -1)
+
+    def sent(self, sequence: int, link: Link, frame: Frame) -> None:
+        body = frame.body
+        if not isinstance(body, Answer):
+            return
+        asked = self._settled(link, frame, body)
+        if asked is None:
+            return
+        request = asked.body
+        if isinstance(request, Revoke):
+            if body.reason is Reason.OK and asked.frame.target == 0:
+                kind = FactKind.HEARD if link == PARENT else FactKind.REVOKED
+                self._revoked(kind, asked.sequence, request, until=sequence)
+        elif request.device_id in self._configured:
+            return
+        elif body.reason is Reason.OK:
+            self._told(sequence, asked, body)
+        elif isinstance(request, Authenticate) and body.reason is Reason.NOT_ADMITTED and request.credential:
+            proof = proof_of(request.credential)
+            self._say_once(Fact(sequence, FactKind.REFUSED, request.device_id, 0, proof, asked.sequence))
+
+    def _told(self, sequence: int, asked: _Asked, answer: Answer) -> None:
+        """The hub has answered a request about a device with a success."""
+        request = asked.body
+        device_id, node_id = request.device_id, answer.node_id
+        device = self._device(device_id)
+        registers = isinstance(request, _REGISTERING)
+        credential = answer.credential if registers else getattr(request, "credential", "") or answer.credential
+        proof = proof_of(credential)
+        if node_id:
+            self._say_once(Fact(sequence, FactKind.BOUND, device_id, node_id))
+        if not proof:
+            return
+        passed_on = device.vouched_at > asked.sequence and device.vouched in (proof, "")
+        if registers and not passed_on:
+            self._say(Fact(sequence, FactKind.ISSUED, device_id, node_id, proof, asked.sequence))
+        if isinstance(request, _SEARCHING):
+            if not passed_on:
+                self._say_once(Fact(sequence, FactKind.VOUCHED, device_id, node_id, proof, asked.sequence))
+        elif not isinstance(request, AssistRegister):
+            word = Word.REGISTERED if registers else Word.NEIGHBOUR if passed_on else Word.OWN
+            number = word.value
+            self._say_once(Fact(sequence, FactKind.ADMITTED, device_id, node_id, proof, asked.sequence, number=number))
+
+    def _settled(self, link: Link, frame: Frame, answer: Answer) -> _Asked | None:
+        """The request that an answer is to: not every hub copies numbers or names actions."""
+        asked = self._asked.get(link)
+        if not asked:
+            return None
+        found = next(self._fitting(asked, frame, answer), None)
+        if found is not None:
+            asked.remove(found)
+        return found
+
+    @staticmethod
+    def _fitting(asked: list[_Asked], frame: Frame, answer: Answer) -> Iterator[_Asked]:
+        named = [one for one in asked if answer.action in (None, one.body.action)]
+        yield from (one for one in named if one.frame.msg_id == frame.msg_id)
+        yield from (one for one in named if answer.device_id in ("", one.body.device_id))
+
+    def _revoked(self, kind: FactKind, sequence: int, revoke: Revoke, *, until: int) -> None:
+        self._say(
+            Fact(
+                sequence,
+                kind,
+                revoke.device_id,
+                revoke.node_id,
+                proof_of(revoke.credential),
+                until=until,
+                number=revoke.seq,
+            )
+        )
+        self._device(revoke.device_id).told.clear()
+
+    def _device(self, device_id: str) -> _Device:
+        device = self._devices.get(device_id)
+        if device is None:
+            device = self._devices[device_id] = _Device()
+        return device
+
+    def _say(self, fact: Fact) -> None:
+        self._facts.append(fact)
+
+    def _say_once(self, fact: Fact) -> None:
+        told = self._device(fact.device_id).told
+        key = (fact.kind, fact.node_id, fact.proof, fact.number)
+        if key not in told:
+            told.add(key)
+            self._facts.append(fact)
+
+
+def _request_of(pending: Pending) -> _Request | None:
+    """The request for which a hub waits for somebody."""
+    device_id, credential = pending.device_id, pending.credential
+    if pending.held is not None and isinstance(pending.held.body, _Request):
+        return pending.held.body
+    match pending.action:
+        case Action.REGISTER:
+            return Register(device_id)
+        case Action.AUTHENTICATE:
+            return Authenticate(device_id, credential)
+        case Action.ASSIST_REGISTER:
+            return AssistRegister(device_id)
+        case Action.ASSIST_AUTHENTICATE:
+            return AssistAuthenticate(device_id, credential)
+        case Action.ASSIST_QUERY_CREDENTIAL:
+            return AssistQueryCredential(device_id)
+        case Action.REVOKE:
+            return Revoke(device_id, pending.node_id, credential)
+    return None
