@@ -246,7 +246,9 @@ def record(name: str, directory: Path, *, planted: bool = True, noise: int = 30)
 
     async def story() -> bool:
         async with staged(name, directory, planted=planted) as stage:
-            beside = asyncio.ensure_future(_noise(stage, noise)) if not stage.parent.done() else None
+            # Both are registered before: whoever registers in the story is the only one who does.
+            peers = [] if stage.parent.done() else [await stage.device(), await stage.device()]
+            beside = asyncio.ensure_future(_noise(peers, noise)) if peers else None
             shown = await STORIES[name](stage)
             if beside is not None:
                 await beside
@@ -255,9 +257,8 @@ def record(name: str, directory: Path, *, planted: bool = True, noise: int = 30)
     return asyncio.run(asyncio.wait_for(story(), 120))
 
 
-async def _noise(stage: Stage, requests: int) -> None:
-    """Two devices that go on asking and wait for nothing."""
-    peers = [await stage.device(), await stage.device()]
+async def _noise(peers: list[Peer], requests: int) -> None:
+    """Devices that go on asking and wait for nothing."""
     for count in range(requests):
         await peers[count % 2].say(GetPerms(peers[count % 2].node_id))
     for peer in peers:

@@ -3,11 +3,13 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
+
 from hubauth.core.policy import Policy
 from hubauth.forms.events import Event, Kind
 from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.trace.drawing import Arrow, Diagram, Mark, to_svg, to_text
-from hubauth.trace.explain import diagram_of, in_words, summary, to_html
+from hubauth.trace.explain import diagram_of, diagram_of_rows, in_words, summary, to_html
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.shrink import replayed, shrink
 from tests.trace.harness import Generated, frame, numbered, start, verdict_of
@@ -47,6 +49,26 @@ def test_the_picture_in_a_file() -> None:
     assert "src=" not in html and "href=" not in html and "http" not in html.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_the_rows_of_two_hubs_in_one_picture() -> None:
+    """Those that matter are marked, with what the hub did at once, and with the rows of the same link around them."""
+    revoke = b'{"action":"revoke","data":{"device_id":"sensor"}}'
+    admission = b'{"action":"auth_resp","data":{"code":1,"device_id":"sensor","node_id":7}}'
+    other_link = frame(Kind.FRAME_IN, 4, b'{"action":"offline","data":{"device_id":"unrelated"}}')
+    above = numbered([start(Policy()), frame(Kind.FRAME_IN, 1, revoke), frame(Kind.FRAME_OUT, 2, revoke), other_link])
+    below = numbered([start(Policy()), other_link, frame(Kind.FRAME_OUT, 3, admission, major=0)])
+    below = [msgspec.structs.replace(event, hub="leaf") for event in below]
+    drawn = to_text(diagram_of_rows([(1, tuple(above)), (2, tuple(below))], "RevokedStaysOut"))
+    lines = drawn.splitlines()
+    assert lines[0].split("  ")[0] == "" and [name.strip() for name in lines[0].split("  ") if name.strip()] == [
+        *("hub", "links of hub", "leaf", "links of leaf")
+    ]
+    marked = [line for line in lines if line.startswith("!")]
+    assert len(marked) == 3 and "unrelated" not in drawn
+    assert "revoke device_id=sensor" in marked[0] and "code=1" in marked[1] and "RevokedStaysOut" in marked[2]
+    assert len(lines) == 5
+    assert to_text(diagram_of_rows([(9, tuple(above))], "RevokedStaysOut")).strip() == ""
+
+
 def test_what_peers_say_cannot_break_the_picture() -> None:
     wicked = '<script>"&\u202e'
     steps = (Arrow(0, 1, wicked, "1"), Arrow(1, 0, wicked, absent=True), Mark(1, wicked, wrong=True))
@@ -67,7 +89,7 @@ def test_a_row_in_a_few_words() -> None:
 def test_many_links_share_a_column() -> None:
     rows = [Event("t", "hub", n, Kind.LINK_UP, 1, n) for n in range(6)]
     diagram = diagram_of(tuple(rows))
-    assert diagram.participants == ("parent", "hub", "links")
+    assert diagram.participants == ("parent", "hub", "links of hub")
 
 
 def test_a_shrunken_trace_fails_in_the_same_way() -> None:
