@@ -16,7 +16,17 @@ from attrs import evolve
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import PARENT, Input, Link, LinkDown, LinkUp, OperatorRevoke, Received, TimerFired
 from hubauth.core.invariants import check_state, check_step
-from hubauth.core.messages import SUB_PROTO, Action, Answer, Authenticate, Frame, Major, Register, Revoke
+from hubauth.core.messages import (
+    SUB_PROTO,
+    Action,
+    Answer,
+    AssistRegister,
+    Authenticate,
+    Frame,
+    Major,
+    Register,
+    Revoke,
+)
 from hubauth.core.model import Purpose
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
@@ -190,14 +200,23 @@ class Strange:
 
     def _says(self, said: list[tuple[Link, plain.Frame]]) -> bool:
         for link, frame in said:
-            if link in self._asked and frame.sub_proto == SUB_PROTO:
-                seen, (msg_id, action) = read(self._dialect, frame), self._asked[link]
-                if isinstance(seen.body, Answer) and seen.body.action in (None, action):
-                    del self._asked[link]
-                    told = evolve(seen, msg_id=msg_id, body=evolve(seen.body, action=action))
-                    self._tree.show([Event("sent", self.name, link, told)])
+            if frame.sub_proto == SUB_PROTO:
+                self._shows(link, read(self._dialect, frame))
         self._tree.say(self.name, said)
         return bool(said)
+
+    def _shows(self, link: Link, seen: Frame) -> None:
+        """The monitor sees what devices are told, and what a plain authority issues for a hub below it."""
+        if not isinstance(seen.body, Answer):
+            return
+        msg_id, action = self._asked.get(link, (0, None))
+        if action is not None and seen.body.action in (None, action):
+            del self._asked[link]
+            told = evolve(seen, msg_id=msg_id, body=evolve(seen.body, action=action))
+            self._tree.show([Event("sent", self.name, link, told)])
+        elif seen.body.action is Action.ASSIST_REGISTER and seen.body.credential and not self.machine.has_parent:
+            asked = evolve(seen, body=AssistRegister(seen.body.device_id))
+            self._tree.show([Event("received", self.name, link, asked), Event("sent", self.name, link, seen)])
 
 
 Hub: TypeAlias = Ours | Strange

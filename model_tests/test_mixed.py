@@ -13,6 +13,14 @@ SEEDS = {"dev": 1, "ci": 6, "long": 300}[os.environ.get("HYPOTHESIS_PROFILE", "d
 """Walks in each shape and dialect; how answers are numbered takes turns."""
 TRIES = 80
 """Walks within which a mistake must be found."""
+FOUND = (
+    (9, "plain above and below", "echo"),
+    (11, "plain above and below", "reordered"),
+    (501, "plain above and below", "zero"),
+    (506, "plain above plain above ours", "reordered"),
+    (8, "plain below plain", "reordered"),
+)
+"""Walks that once ended badly, in ``auth``."""
 PLAIN_RULES = {
     "FRAME-25",
     "FRAME-26",
@@ -44,6 +52,11 @@ def test_what_is_promised_beside_plain_hubs(dialect: Dialect) -> None:
     assert seen["admitted"] > 10 * SEEDS, seen
     assert dialect is Dialect.FLAT or seen["dead"] > SEEDS, seen
     assert dialect is Dialect.FLAT or SEEDS < 6 or not PLAIN_RULES - rules, PLAIN_RULES - rules
+
+
+@pytest.mark.parametrize(("seed", "shape", "msg_id"), FOUND)
+def test_a_walk_that_ended_badly_once(seed: int, shape: str, msg_id: str) -> None:
+    walk(seed, shape, Dialect.AUTH, msg_id)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)

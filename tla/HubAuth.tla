@@ -281,15 +281,15 @@ LikelyChild(s, dev) ==
         n == CHOOSE n \in seen : TRUE
         via == IF seen # {} /\ s.dir[n].via # n THEN s.dir[n].via ELSE 0
         online == via # 0 /\ s.dir[n].on
-    IN [hub |-> IF online \/ s.home[dev] = 0 THEN via ELSE s.home[dev], online |-> online]
+    IN IF online \/ s.home[dev] = 0 THEN via ELSE s.home[dev]
 
 \* AUTH-5, AUTH-20, AUTH-22: somebody without an entry searches, on behalf of a device or of another hub.
 Search(t, q, cred) ==
     LET child == LikelyChild(t.s, q.dev)
-        link == IF child.hub = 0 THEN "" ELSE PortOfNode(t.s, child.hub)
-        climbs == ~child.online /\ q.asker # "up" /\ t.h # Root /\ Bug # "OneLeg"
+        link == IF child = 0 THEN "" ELSE PortOfNode(t.s, child)
+        climbs == q.asker # "up" /\ t.h # Root /\ Bug # "OneLeg"
         kept == IF climbs \/ q.kind = "auth" \/ Bug = "RelayKeepsCredential" THEN cred ELSE 0
-    IN IF child.hub = 0 \/ link = q.asker THEN Climb(t, q, cred)
+    IN IF child = 0 \/ link = q.asker THEN Climb(t, q, cred)
        ELSE IF link = "" THEN (IF Bug = "OneLeg" THEN Refuse(t, q, "away") ELSE Climb(t, [q EXCEPT !.missed = TRUE], cred))
        ELSE Ask(t, SearchFrame(q, cred), [q EXCEPT !.asked = link, !.climbs = climbs, !.cred = kept])
 

@@ -84,7 +84,8 @@ def test_the_home_goes_before_where_a_device_was_last_seen() -> None:
     assert "AUTH-20" in done.rules
 
 
-def test_where_a_device_is_online_goes_before_its_home_and_is_asked_alone() -> None:
+def test_where_a_device_is_online_goes_before_its_home_and_the_parent_is_next() -> None:
+    """A plain authority further up may have replaced the credential, and has told nobody."""
     hub = with_hubs(mid())
     registered_below(hub, 2)
     hub.found_below("d", 30, 1)
@@ -92,10 +93,12 @@ def test_where_a_device_is_online_goes_before_its_home_and_is_asked_alone() -> N
     asked = hub.next_id
     done = hub.receive(4, Authenticate("d", key("d")), msg_id=9)
     assert sent(done) == [question(1, SEARCH, hub, asked, target=HUB_A)]
-    assert not hub.state.pending[asked].climbs
+    asked = hub.next_id
     done = hub.answered(1, refused(Reason.NOT_ADMITTED))
-    assert sent(done) == [reply(4, refused(Reason.NOT_ADMITTED, Action.AUTHENTICATE), hub, msg_id=9)]
-    assert "AUTH-21" not in done.rules
+    assert sent(done) == [question(PARENT, SEARCH, hub, asked, target=1)]
+    assert "AUTH-21" in done.rules
+    done = hub.answered(PARENT, FOUND)
+    assert hub.session(4).node_id == 30 and "AUTH-12" in done.rules
 
 
 def test_a_search_goes_not_back_to_the_home_that_it_came_from() -> None:
@@ -222,7 +225,7 @@ def test_a_query_goes_on_where_a_hub_does_not_serve_it() -> None:
     assert sent(done) == [reply(1, answer, hub, msg_id=9, target=HUB_A)]
 
 
-def test_without_presence_being_online_means_too_little_to_ask_nobody_else() -> None:
+def test_without_presence_a_search_goes_on_to_the_parent_too() -> None:
     hub = with_hubs(mid(dialect=Dialect.FLAT))
     hub.receive(2, AssistRegister("d"))
     hub.answered(PARENT, Answer(None, Reason.OK, "d", 30))

@@ -89,9 +89,17 @@ def test_without_an_entry_the_search_follows_the_directory() -> None:
             StartTimer(asked, 5.0),
         )
         assert hub.state.pending[asked] == Pending(
-            Purpose.RELAY, Action.ASSIST_AUTHENTICATE, 2, link, 9, 5, device_id="d"
+            Purpose.RELAY,
+            Action.ASSIST_AUTHENTICATE,
+            2,
+            link,
+            9,
+            5,
+            device_id="d",
+            credential=key("d") if link == 1 else "",
+            climbs=link == 1,
         )
-        assert "AUTH-20" in done.rules and "AUTH-22" not in done.rules
+        assert "AUTH-20" in done.rules and ("AUTH-22" in done.rules) == (link == 1)
 
 
 def test_a_directory_that_leads_back_does_not_help() -> None:

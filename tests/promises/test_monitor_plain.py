@@ -1,6 +1,6 @@
 """The monitor over hand-written events of a tree with a plain hub: what is promised there, and what is not."""
 
-from hubauth.core.messages import Action, Answer, Authenticate, Frame, Reason, Register, Revoke
+from hubauth.core.messages import Action, Answer, AssistRegister, Authenticate, Frame, Reason, Register, Revoke
 from hubauth.promises.events import Event, Setting
 from hubauth.promises.monitor import Monitor
 from tests.promises.test_monitor import NEW, OLD, QUIET, ask, broken, enters, heard, registers, revoked
@@ -8,10 +8,10 @@ from tests.promises.test_monitor import NEW, OLD, QUIET, ask, broken, enters, he
 ABOUT_D = Revoke("d")
 
 
-def mixed(upper_is_plain: bool = False) -> Monitor:
-    """A root and a hub B below it, one of them plain, and a device's link 7 at each."""
-    root = Setting("root", replaces=False, extended=False, plain=upper_is_plain)
-    below = Setting("B", replaces=False, extended=False, plain=not upper_is_plain, parent="root")
+def mixed(upper_is_plain: bool = False, both: bool = False) -> Monitor:
+    """A root and a hub B below it, one of them plain, or both, and a device's link 7 at each."""
+    root = Setting("root", replaces=False, extended=False, plain=upper_is_plain or both)
+    below = Setting("B", replaces=False, extended=False, plain=not upper_is_plain or both, parent="root")
     configured = [Event("configured", "root", setting=root), Event("configured", "B", setting=below)]
     return Monitor().watch([*configured, *joins(), Event("up", "root", 7), Event("up", "B", 7), QUIET])
 
@@ -70,6 +70,22 @@ def test_who_was_admitted_above_is_not_refused_below_unless_something_is_kept_th
     kept = Event("rests", "B", 0, Frame(b""), ("kept", ("whitelist", "d")), "d", 10, NEW)
     older = known.watch([*registers("B", NEW), *registers("root", OLD)])
     assert broken(older, [kept, *enters("B", OLD, Reason.NOT_ADMITTED)]) == []
+
+
+def test_nobody_waits_in_vain_but_at_a_plain_hub_below_a_plain_one() -> None:
+    idle, asks = Event("idle"), heard("B", 7, Authenticate("d", OLD))
+    assert broken(mixed(both=True), [asks, idle]) == []
+    assert broken(mixed(both=True), [heard("root", 7, Register("d")), idle]) == ["PendingEventuallyAnswered"]
+    for upper_is_plain in (True, False):
+        assert broken(mixed(upper_is_plain), [asks, idle]) == ["PendingEventuallyAnswered"]
+
+
+def test_what_a_plain_authority_issues_ends_the_promise_for_what_was_before() -> None:
+    known = mixed(both=True).watch([*registers("B", OLD), QUIET])
+    assert broken(known, enters("B", OLD, Reason.NOT_ADMITTED)) == ["NoLockOut"]
+    success = Answer(Action.ASSIST_REGISTER, Reason.OK, "d", 10, NEW)
+    issued = ask("root", 1, AssistRegister("d"), success)
+    assert broken(known, [*issued, *enters("B", OLD, Reason.NOT_ADMITTED)]) == []
 
 
 def test_a_name_that_was_enough_stays_enough() -> None:

@@ -16,7 +16,7 @@ from hubauth.core.transition import Transition
 
 def begin(t: Transition, about: Pending, presented: str) -> None:
     """Search on behalf of ``about.asker``, who has presented this; a query presents nothing."""
-    child, online = _likely_child(t, about.device_id)
+    child = _likely_child(t, about.device_id)
     link = t.hub_link(child)
     if child == 0 or link == about.asker:
         _climb(t, about, presented)
@@ -24,7 +24,7 @@ def begin(t: Transition, about: Pending, presented: str) -> None:
         _climb(t, evolve(about, missed=True), presented)
     else:
         t.cite("AUTH-20")
-        climbs = not online and about.asker != PARENT and t.policy.has_parent
+        climbs = about.asker != PARENT and t.policy.has_parent
         if climbs and about.purpose is Purpose.RELAY:
             t.cite("AUTH-22")
             about = evolve(about, credential=presented)
@@ -47,14 +47,17 @@ def outcome(t: Transition, pending: Pending, reason: Reason) -> Reason:
     return reason
 
 
-def _likely_child(t: Transition, device_id: str) -> tuple[int, bool]:
-    """The child hub that may have the entry, 0 if none; and whether the device is there at this moment."""
+def _likely_child(t: Transition, device_id: str) -> int:
+    """The child hub that may have the entry, 0 if none.
+
+    That the device is online there proves nothing: a plain authority replaces a credential without a word.
+    """
     node_id = t.node_of(device_id)
     route = t.directory[node_id] if node_id is not None else None
     seen = route.via if route is not None and route.via != node_id else 0
     if seen and route is not None and route.online and t.policy.has_presence:
-        return seen, True
-    return t.homes.get(device_id) or seen, False
+        return seen
+    return t.homes.get(device_id) or seen
 
 
 def _climb(t: Transition, about: Pending, presented: str) -> None:

@@ -302,9 +302,13 @@ class Monitor:
             self._breaks("CredentialsNeverCachedUpstream", event, known.issued if known is not None else None)
 
     def pending_eventually_answered(self, event: Event, link: tuple[str, int]) -> None:
-        """PendingEventuallyAnswered: A request is answered, be it with a refusal; no revoke cuts a registration off."""
+        """PendingEventuallyAnswered: A request is answered, be it with a refusal; no revoke cuts a registration off. What
+        a plain hub makes of the answers of a plain parent is their own affair.
+        """
         cut = event.kind == "closed" and isinstance(self.told.get(event.hub, event).frame.body, Revoke)
-        for asked, must in self.asked[link]:
+        setting = self.hubs[link[0]]
+        between_plain = setting.plain and setting.parent in self.hubs and self.hubs[setting.parent].plain
+        for asked, must in self.asked[link] if not between_plain else ():
             due = must and (event.kind == "idle" or (event.kind == "quiet" and asked.at == self.alone))
             if due or (cut and isinstance(asked.frame.body, Register)):
                 self._breaks("PendingEventuallyAnswered", event, asked)
