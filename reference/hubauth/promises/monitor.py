@@ -302,8 +302,8 @@ class Monitor:
             self._breaks("CredentialsNeverCachedUpstream", event, known.issued if known is not None else None)
 
     def pending_eventually_answered(self, event: Event, link: tuple[str, int]) -> None:
-        """PendingEventuallyAnswered: A request is answered, be it with a refusal; no revoke cuts a registration off. What
-        a plain hub makes of the answers of a plain parent is their own affair.
+        """PendingEventuallyAnswered: A request is answered, be it with a refusal; no revoke cuts a registration off.
+        What a plain hub makes of the answers of a plain parent is their own affair.
         """
         cut = event.kind == "closed" and isinstance(self.told.get(event.hub, event).frame.body, Revoke)
         setting = self.hubs[link[0]]
