@@ -138,6 +138,10 @@ FINE = {
         *(heard("a", 2, seq=4), admitted("a", 3, Word.REGISTERED)),
         *(heard("a", 8, seq=4), admitted("a", 12)),
     ),
+    "an entry at a hub that was not addressed": (
+        *_at("leaf", admitted("a", 3, Word.REGISTERED), told(FactKind.HELD, "a", 90)),
+        *_at("root", told(FactKind.ISSUED, "a", 2), Fact(5, FactKind.REVOKED, "a", since=1, until=6)),
+    ),
     "known from before": _at("leaf", told(FactKind.KNOWN, "a", -1), admitted("a", 3), told(FactKind.HELD, "a", 9)),
     "configured": _at("leaf", told(FactKind.HELD, "a", 9, number=1)),
     "no credential": _at("leaf", told(FactKind.HELD, "a", 9, "")),
@@ -147,6 +151,11 @@ FINE = {
     "refused after somebody has asked for another": _at(
         "leaf",
         *(Fact(1, FactKind.ASKED, "a"), admitted("a", 3, Word.REGISTERED), Fact(5, FactKind.ASKED, "a")),
+        told(FactKind.REFUSED, "a", 9, node=0),
+    ),
+    "refused after another credential was shown": _at(
+        "leaf",
+        *(admitted("a", 3, Word.REGISTERED), admitted("a", 6, Word.NEIGHBOUR, OTHER)),
         told(FactKind.REFUSED, "a", 9, node=0),
     ),
     "refused after a revoke": _at(

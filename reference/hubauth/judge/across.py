@@ -72,7 +72,8 @@ def judge_device(device_id: str, seen: Sequence[Seen]) -> Iterator[Broken]:
     """All that is known of one device, sorted by hub and row."""
     yield from _one_value(seen, "OneToOneBinding", "REG-1", f"{device_id} is one node", lambda fact: fact.node_id)
     at_hub = {hub: _At(hub, [fact for _, fact in facts]) for hub, facts in groupby(seen, key=itemgetter(0))}
-    origin = next(((hub, fact) for hub, fact in seen if fact.kind is FactKind.REVOKED), None)
+    said = ((hub, fact) for hub, fact in seen if fact.kind is FactKind.REVOKED and fact.until >= 0)
+    origin = next(said, None)
     for at in at_hub.values():
         for broken in at.judge():
             elsewhere = origin is not None and origin[0] != at.hub and broken.promise == "RevokedStaysOut"
@@ -231,7 +232,8 @@ class _At:
 def _held(device_id: str, seen: Sequence[Seen], at_hub: dict[str, _At]) -> Iterator[Broken]:
     """Entries, in the last states, with credentials that some hub has obeyed a revoke of."""
     issued = [fact.proof for _, fact in seen if fact.kind is FactKind.ISSUED]
-    revoked = {proof: (hub, fact) for hub, at in at_hub.items() for proof, fact in at.revoked.items()}
+    obeyed = [(proof, hub, fact) for hub, at in at_hub.items() for proof, fact in at.revoked.items()]
+    revoked = {proof: (hub, fact) for proof, hub, fact in obeyed if fact.since != 1}
     for hub, fact in seen:
         if fact.kind is FactKind.HELD and fact.proof in revoked and issued.count(fact.proof) < 2:
             other, revoke = revoked[fact.proof]
@@ -249,11 +251,14 @@ def _held(device_id: str, seen: Sequence[Seen], at_hub: dict[str, _At]) -> Itera
 
 
 def _locked_out(device_id: str, seen: Sequence[Seen]) -> Iterator[Broken]:
-    """Where a device was admitted it is admitted again: nobody ever asked for another credential, or revoked one."""
+    """Where a device was admitted it is admitted again: nobody ever asked for another credential, or revoked one, and
+    none is known.
+    """
     asked: dict[str, int] = {}
     for hub, fact in seen:
         asked[hub] = asked.get(hub, 0) + (fact.kind is FactKind.ASKED)
-    if max(asked.values()) > 1 or any(fact.kind in _REVOKING for _, fact in seen):
+    credentials = {fact.proof for _, fact in seen if fact.kind in (*_HERE, FactKind.ISSUED, FactKind.VOUCHED)}
+    if max(asked.values()) > 1 or len(credentials) > 1 or any(fact.kind in _REVOKING for _, fact in seen):
         return
     admitted: dict[tuple[str, str], Fact] = {}
     for hub, fact in seen:

@@ -29,9 +29,9 @@ class FactKind(Enum):
     REFUSED = "refused"
     """It did not admit a device on a link of its own."""
     REVOKED = "revoked"
-    """Somebody who is no hub had it revoke a device everywhere."""
+    """Somebody below, or its operator, asked it to revoke a device."""
     HEARD = "heard"
-    """A hub had it do so. ``number`` is the one that the revoke has."""
+    """Its parent did. ``number`` is the one that the revoke has."""
     KNOWN = "known"
     """The state that the rows begin with has a whitelist entry of a device that has been on a link of the hub."""
     HELD = "held"
@@ -58,7 +58,7 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
     node_id: int = 0
     proof: str = ""
     since: int = -1
-    """The row of the request that the hub answered."""
+    """The row of the request that the hub answered. Of a revoke: 1 if it was addressed to one hub alone."""
     until: int = -1
     """Of a revoke: the row from which on the hub is known to have obeyed it; -1: it may not have."""
     number: int = 0

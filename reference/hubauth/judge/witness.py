@@ -118,8 +118,8 @@ class Witness:
 
     def commanded(self, sequence: int, command: OperatorRevoke) -> None:
         """The operator of the hub revokes."""
-        if command.target == 0:
-            self._revoked(FactKind.REVOKED, sequence, command.revoke, until=sequence)
+        addressed = command.target != 0
+        self._revoked(FactKind.REVOKED, sequence, command.revoke, -1 if addressed else sequence, addressed=addressed)
 
     def received(self, sequence: int, link: Link, frame: Frame) -> None:
         body = frame.body
@@ -133,9 +133,10 @@ class Witness:
             del asked[:-_MOST]
             if isinstance(body, _REGISTERING):
                 self._say(Fact(sequence, FactKind.ASKED, body.device_id))
-            elif isinstance(body, Revoke) and link == PARENT and frame.target == 0:
-                obeyed = self._in_order and body.seq > 0
-                self._revoked(FactKind.HEARD, sequence, body, until=sequence if obeyed else -1)
+            elif isinstance(body, Revoke):
+                obeyed = self._in_order and link == PARENT and body.seq > 0 and frame.target == 0
+                kind = FactKind.HEARD if link == PARENT else FactKind.REVOKED
+                self._revoked(kind, sequence, body, sequence if obeyed else -1, addressed=frame.target != 0)
 
     def sent(self, sequence: int, link: Link, frame: Frame) -> None:
         body = frame.body
@@ -146,9 +147,9 @@ class Witness:
             return
         request = asked.body
         if isinstance(request, Revoke):
-            if body.reason is Reason.OK and asked.frame.target == 0:
+            if body.reason is Reason.OK:
                 kind = FactKind.HEARD if link == PARENT else FactKind.REVOKED
-                self._revoked(kind, asked.sequence, request, until=sequence)
+                self._revoked(kind, asked.sequence, request, sequence, addressed=asked.frame.target != 0)
         elif request.device_id in self._configured:
             return
         elif body.reason is Reason.OK:
@@ -196,18 +197,9 @@ class Witness:
         yield from (one for one in named if one.frame.msg_id == frame.msg_id)
         yield from (one for one in named if answer.device_id in ("", one.body.device_id))
 
-    def _revoked(self, kind: FactKind, sequence: int, revoke: Revoke, *, until: int) -> None:
-        self._say(
-            Fact(
-                sequence,
-                kind,
-                revoke.device_id,
-                revoke.node_id,
-                proof_of(revoke.credential),
-                until=until,
-                number=revoke.seq,
-            )
-        )
+    def _revoked(self, kind: FactKind, sequence: int, revoke: Revoke, until: int, *, addressed: bool) -> None:
+        about = revoke.device_id, revoke.node_id, proof_of(revoke.credential)
+        self._say(Fact(sequence, kind, *about, since=int(addressed), until=until, number=revoke.seq))
         self._device(revoke.device_id).told.clear()
 
     def _device(self, device_id: str) -> _Device:
