@@ -25,6 +25,7 @@ from hubauth.core.inputs import (
 from hubauth.core.messages import Frame, Major, PermsInvalidate, Revoke
 from hubauth.core.policy import Policy
 from hubauth.core.values import Choice
+from hubauth.forms.habits import Habits
 from hubauth.forms.policies import PolicyForm, decode_policy, policy_of
 from hubauth.wire.dialects.codec import Codec
 from hubauth.wire.framing import RawFrame, read_frame
@@ -138,6 +139,8 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
     """The hub's own, drawn when its data directory was made; empty: whoever recorded did not know it."""
     tokens: str = ""
     """Credentials are replaced by tokens, whose key has this fingerprint; empty: they are not replaced."""
+    habits: Habits | None = None
+    """What the hub is declared to do otherwise than the rules say; None: nothing was declared."""
 
     def read_policy(self) -> Policy | None:
         return None if self.policy is None else policy_of(self.policy)

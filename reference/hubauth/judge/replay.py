@@ -29,15 +29,17 @@ from hubauth.forms.events import (
     TraceError,
     decode_opening,
 )
+from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
 from hubauth.forms.policies import decode_policy, encode_policy
 from hubauth.judge.aliases import Aliases, bind_all
 from hubauth.judge.compare import UNKNOWN_JOURNAL, Difference, Visible, compare, has_free_credential, visible
+from hubauth.judge.declared import Reading, spoken
 from hubauth.judge.facts import Fact, first_facts, last_facts
 from hubauth.judge.ledger import Ledger, Subject
 from hubauth.judge.reasons import Found
 from hubauth.judge.search import EFFORT, Search
 from hubauth.judge.takeover import subjects_of, take_over, touched_by
-from hubauth.judge.taking import Situation, Taken, take
+from hubauth.judge.taking import Situation, Taken, answered_as, take
 from hubauth.judge.verdicts import Finding, Outcome, Verdict, worst
 from hubauth.judge.witness import Witness
 
@@ -69,7 +71,7 @@ class Replay:
 
     ``policy`` is needed only where the trace does not name it. ``checkpoints`` are compared where the rows
     mark one. ``begins`` is the state of a hub whose trace does not begin with its life: it has to be believed.
-    ``effort`` bounds the search for an order that explains rows which are in observed order.
+    ``habits`` are what the hub is declared to do otherwise, where the trace does not say. ``effort`` bounds the search for an order that explains rows which are in observed order.
     Only after a row that cannot be read, or rows that are missing, further ones change nothing.
     """
 
@@ -79,9 +81,12 @@ class Replay:
         checkpoints: Mapping[int, Seal] | None = None,
         begins: Checkpoint | None = None,
         effort: int = EFFORT,
+        habits: Habits = AS_THE_RULES_SAY,
     ) -> None:
         self._given = policy
         self._effort = effort
+        self._habits = habits
+        self._reading: Reading | None = None
         self._checkpoints = checkpoints
         self._begins = begins
         self._next: int | None = None
@@ -111,7 +116,7 @@ class Replay:
         policy = decode_policy(checkpoint.policy)
         state = decode_state(policy, checkpoint.state)
         replay._situation = Situation(policy, state, Aliases.of_state(state))
-        replay._witness = Witness.resumed(policy, state)
+        replay._witness = Witness.resumed(policy, state, replay._situation.codec)
         return replay
 
     @property
@@ -146,6 +151,11 @@ class Replay:
                 return
         self._next = event.sequence + 1
         self._recent.append(event)
+        if self._reading is not None:
+            read = self._reading.read(event)
+            if read is None:
+                return
+            event = read
         if self._witness is not None:
             self._witness.feed(event)
         if self._search is not None:
@@ -241,11 +251,15 @@ class Replay:
             missing = f"the checkpoint of row {event.sequence}: the hub begins with a state that no row leads to"
             self._stop(Outcome.CANNOT_TELL, event, rule="TRACE-3", missing=missing)
             return
-        self._situation = Situation(policy, state, Aliases.of_state(state))
+        habits = opening.habits or self._habits
+        policy = spoken(policy, habits)
+        self._situation = Situation(policy, state, Aliases.of_state(state), habits=habits)
+        if habits != AS_THE_RULES_SAY:
+            self._reading = Reading(habits, self._situation.codec, state.node_id)
         self._facts += first_facts(state)
-        self._witness = Witness(policy, in_order=opening.order is Order.HANDLED)
+        self._witness = Witness(policy, self._situation.codec, habits, in_order=opening.order is Order.HANDLED)
         if opening.order is Order.OBSERVED:
-            self._search = Search(self._situation, self._effort)
+            self._search = Search(self._situation, self._effort, self._reading)
 
     def _kept_state(self, event: Event, opening: Opening, policy: Policy) -> State | None:
         begins = self._begins
@@ -296,6 +310,8 @@ class Replay:
             return
         done, after = taken.done, taken.after
         expected = visible(done.outputs)
+        if expected and not seen and self._reading is not None and self._reading.may_drop(event):
+            return
         compared = compare(before.codec, done, expected, seen)
         if taken.wrong is not None or compared.differences:
             self._differ(event, before, taken, seen, last=last)
@@ -326,7 +342,7 @@ class Replay:
         compared = compare(before.codec, taken.done, visible(taken.done.outputs), seen)
         issued = next((done for due, done in compared.pairs if isinstance(due, Send) and _is_free(due)), None)
         if issued is not None and wrong is None:  # the answer looks otherwise, so the credential in it was not found
-            taken = take(before, event, [replace(issued, msg_id=event.msg_id, link=event.link)])
+            taken = take(before, event, [replace(issued, msg_id=answered_as(before, event), link=event.link)])
             compared = compare(before.codec, taken.done, visible(taken.done.outputs), seen)
         told = [one for one in compared.differences if wrong is None or not one.what.startswith("credential")]
         self._note(event, before, rules, [*([wrong] if wrong is not None else []), *told])

@@ -25,6 +25,7 @@ from hubauth.core.model import TIMELESS, State
 from hubauth.core.outputs import Send
 from hubauth.forms.events import OUTPUTS, Event, Kind
 from hubauth.judge.compare import IN_ANY_ORDER, Difference, same, visible
+from hubauth.judge.declared import Reading
 from hubauth.judge.mending import Mends
 from hubauth.judge.observed import Due, Guess, Sightings, Trail
 from hubauth.judge.reasons import Found, Reasons
@@ -103,9 +104,10 @@ class _Exhausted(Exception):
 class Search:
     """Feed it the rows after ``start``, then finish; either says why when there is no explanation."""
 
-    def __init__(self, situation: Situation, effort: int = EFFORT) -> None:
+    def __init__(self, situation: Situation, effort: int = EFFORT, reading: Reading | None = None) -> None:
         self._codec = situation.codec
         self._effort = effort
+        self._reading = reading
         self._ahead: deque[Event] = deque()
         self._sightings = Sightings(LOOKAHEAD)
         self._mends = Mends(situation.codec, self._sightings)
@@ -417,6 +419,8 @@ class Search:
                 unlikely.append(after.having_taken(link))
             elif after is not None:
                 yield after.having_taken(link)
+            if self._reading is not None and self._reading.may_drop(cause):
+                unlikely.append(guess.having_taken(link))
         for timer in self._timers(guess, event, timers):
             self._spend()
             fired = self._after(guess, take_timer(guess.situation, timer), event, event)

@@ -7,7 +7,7 @@ from immutables import Map
 
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Input, PolicyChanged, Received, TimerFired
-from hubauth.core.messages import Action, Answer, AssistRegister, Reason, Register
+from hubauth.core.messages import Answer, AssistRegister, Reason, Register
 from hubauth.core.model import State
 from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.policy import Policy
@@ -16,16 +16,15 @@ from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.core.values import frozen
 from hubauth.forms.events import Event, Kind, frame_of, input_of
+from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
 from hubauth.judge.aliases import Aliases
 from hubauth.judge.compare import UNKNOWN_CREDENTIAL, Difference
+from hubauth.judge.declared import accustomed, codec_of, spoken_input
 from hubauth.judge.facts import proof_of
-from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec
 
 _NO_ALIASES = Aliases()
 _NONE_ISSUED: Map[str, bool] = Map()
-_CODECS = {dialect.value: codec for dialect, codec in CODECS.items()}
-"""By name: the hash of an enum's member costs more than all else here."""
 _REGISTERING = (Register, AssistRegister)
 
 
@@ -38,16 +37,18 @@ class Situation:
     aliases: Aliases = _NO_ALIASES
     issued: Map[str, bool] = _NONE_ISSUED
     """Proofs of the credentials it has issued so far."""
+    habits: Habits = AS_THE_RULES_SAY
+    """What it is declared to do otherwise."""
 
     def begun_again(self) -> "Situation":
         """What is left when the hub's process has ended: no link, and nothing that was asked over one."""
         state = after_restart(self.policy, self.state)
         aliases = Aliases(numbers=self.aliases.numbers, journal=self.aliases.journal)
-        return Situation(self.policy, state, aliases, self.issued)
+        return Situation(self.policy, state, aliases, self.issued, self.habits)
 
     @property
     def codec(self) -> Codec:
-        return _CODECS[self.policy.dialect._value_]
+        return codec_of(self.policy, self.habits)
 
 
 @frozen
@@ -66,10 +67,10 @@ class Taken:
 def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
     """Let the core take a row. ``seen`` is where to look for what the hub chose. Raises TraceError."""
     codec = before.codec
-    happened = input_of(event, codec)
+    happened = spoken_input(input_of(event, codec), before.habits)
     answer: Answer | None = None
     if isinstance(happened, Received) and isinstance(happened.frame.body, _REGISTERING):
-        answer = _answer_in(seen, event, codec, happened.frame.body.action)
+        answer = _answer_in(seen, event, before, happened.frame.body)
         credential = answer.credential if answer is not None else ""
         happened = Received(happened.link, happened.frame, credential or UNKNOWN_CREDENTIAL)
     return _advance(before, before.aliases.translate(happened), answer)
@@ -88,22 +89,33 @@ def _advance(before: Situation, happened: Input, answer: Answer | None) -> Taken
     elif answer is not None and "REG-2" in done.rules:
         expected, done = done, _with_node_id(before, happened, done, answer.node_id)
         skips = done is not expected
+    if before.habits is not AS_THE_RULES_SAY:
+        done = accustomed(before.policy, before.habits, before.state, happened, done)
     policy = before.policy
     if isinstance(happened, PolicyChanged) and not any(map(_is_refusal, done.outputs)):
         policy = happened.policy
     after = before
     if policy is not before.policy or done.state is not before.state:
-        after = Situation(policy, done.state, before.aliases.after(done.changes), before.issued)
+        aliases = before.aliases.after(done.changes)
+        after = Situation(policy, done.state, aliases, before.issued, before.habits)
     if answer is None or not isinstance(happened, Received):
         return Taken(happened, done, after)
-    wrong, after = _check_issued(after, done, answer)
+    wrong, after = _check_issued(before, after, happened, done, answer)
     return Taken(happened, done, after, wrong, skips)
 
 
-def _answer_in(seen: Iterable[Event], cause: Event, codec: Codec, action: Action) -> Answer | None:
+def answered_as(situation: Situation, cause: Event) -> int:
+    """The MsgID of the answer to a row."""
+    return 0 if situation.habits.answers_without_msg_id else cause.msg_id
+
+
+def _answer_in(
+    seen: Iterable[Event], cause: Event, before: Situation, asked: Register | AssistRegister
+) -> Answer | None:
     """What a registration was answered with, if that is a success or 4500. (Later ones may have the same MsgID.)"""
+    codec, action, msg_id = before.codec, asked.action, answered_as(before, cause)
     for event in seen:
-        if event.link == cause.link and event.msg_id == cause.msg_id and event.kind is Kind.FRAME_OUT:
+        if event.link == cause.link and event.msg_id == msg_id and event.kind is Kind.FRAME_OUT:
             body = frame_of(event, codec).body
             if isinstance(body, Answer) and body.action in (None, action):
                 if body.node_id if body.reason is Reason.OK else body.reason is Reason.INTERNAL:
@@ -127,9 +139,12 @@ def _without_credential(before: Situation, happened: Received, done: Step) -> St
     return step(before.policy, before.state, Received(happened.link, happened.frame))
 
 
-def _check_issued(after: Situation, done: Step, answer: Answer) -> tuple[Difference | None, Situation]:
+def _check_issued(
+    before: Situation, after: Situation, received: Received, done: Step, answer: Answer
+) -> tuple[Difference | None, Situation]:
     """A credential is free, but it must be a new one of the right form."""
-    fresh = answer.credential
+    body, fresh = received.frame.body, answer.credential
+    assert isinstance(body, _REGISTERING)
     if "REG-4" not in done.rules or not fresh:
         return None, after
     if not is_well_formed(fresh):
@@ -138,11 +153,17 @@ def _check_issued(after: Situation, done: Step, answer: Answer) -> tuple[Differe
     if not any(sent.credential == fresh for sent in _answers(done)):
         return None, after
     proof = proof_of(fresh)
-    if proof in after.issued:
+    if proof in after.issued and not _is_its_own(before, body.device_id, fresh):
         rule = "REG-9" if "REG-9" in done.rules else "REG-4"
         wanted, got = "a credential that was never issued before", "one that was"
         return Difference(rule, wanted, got, "credential again", of_form=True), after
     return None, evolve(after, issued=after.issued.set(proof, True))
+
+
+def _is_its_own(before: Situation, device_id: str, credential: str) -> bool:
+    """Whether a hub may give a device this credential again, for it has it and the hub is declared to do so."""
+    bound = before.state.whitelist.get(device_id)
+    return before.habits.same_credential and bound is not None and bound.credential == credential
 
 
 def _answers(done: Step) -> list[Answer]:

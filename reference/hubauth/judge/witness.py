@@ -23,8 +23,9 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, State
 from hubauth.core.policy import Policy
 from hubauth.forms.events import Event, Kind, TraceError, frame_of, input_of
+from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
 from hubauth.judge.facts import Fact, FactKind, Word, proof_of
-from hubauth.wire.dialects import CODECS
+from hubauth.wire.dialects.codec import Codec
 
 _MOST = 256
 """Requests remembered per link: a hub that answers none makes nobody remember more."""
@@ -63,11 +64,15 @@ class _Device:
 class Witness:
     """Feed it every row of a hub in order; ``take`` gives the facts since they were taken last.
 
+    Of what the hub is declared to do otherwise (``habits``) nothing is said.
+
     Whether rows are ``in_order`` in which the hub handled them: otherwise a revoke that came may be obeyed later.
     """
 
-    def __init__(self, policy: Policy, *, in_order: bool) -> None:
-        self._in_order = in_order
+    def __init__(
+        self, policy: Policy, codec: Codec, habits: Habits = AS_THE_RULES_SAY, *, in_order: bool = True
+    ) -> None:
+        self._codec, self._habits, self._in_order = codec, habits, in_order
         self._configured: frozenset[str] = frozenset()
         self._asked: dict[Link, list[_Asked]] = {}
         self._devices: dict[str, _Device] = {}
@@ -75,9 +80,9 @@ class Witness:
         self.configured(policy)
 
     @classmethod
-    def resumed(cls, policy: Policy, state: State) -> "Witness":
+    def resumed(cls, policy: Policy, state: State, codec: Codec) -> "Witness":
         """One who comes when the hub is in this state: what it was asked before is known from that."""
-        witness = cls(policy, in_order=True)
+        witness = cls(policy, codec)
         for pending in state.pending.values():
             body = _request_of(pending)
             if body is not None and pending.asker is not None:
@@ -87,7 +92,6 @@ class Witness:
 
     def configured(self, policy: Policy) -> None:
         """Nothing is said of devices that some configuration of the hub has named."""
-        self._codec = CODECS[policy.dialect]
         self._configured |= {one.device_id for one in policy.provisioned} | {policy.device_id}
 
     def take(self) -> list[Fact]:
@@ -154,7 +158,11 @@ class Witness:
             return
         elif body.reason is Reason.OK:
             self._told(sequence, asked, body)
-        elif isinstance(request, Authenticate) and body.reason is Reason.NOT_ADMITTED and request.credential:
+        elif isinstance(request, Authenticate) and body.reason is Reason.NOT_ADMITTED:
+            self._refused(sequence, asked, request)
+
+    def _refused(self, sequence: int, asked: _Asked, request: Authenticate) -> None:
+        if request.credential and not self._habits.offline_unbinds:
             proof = proof_of(request.credential)
             self._say_once(Fact(sequence, FactKind.REFUSED, request.device_id, 0, proof, asked.sequence))
 
@@ -171,7 +179,7 @@ class Witness:
         if not proof:
             return
         passed_on = device.vouched_at > asked.sequence and device.vouched in (proof, "")
-        if registers and not passed_on:
+        if registers and not passed_on and not self._habits.same_credential:
             self._say(Fact(sequence, FactKind.ISSUED, device_id, node_id, proof, asked.sequence))
         if isinstance(request, _SEARCHING):
             if not passed_on:

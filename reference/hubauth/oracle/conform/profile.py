@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from hubauth.bounded import read_toml
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
+from hubauth.forms.habits import Habits
 
 Feature: TypeAlias = Literal[
     "register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing", "extension"
@@ -97,6 +98,21 @@ class ChoicesTable(Table, frozen=True):
     """Whether ``msg`` is held to the texts of the CODE rules; else another text is only mentioned."""
 
 
+class HabitsTable(Table, frozen=True):
+    """What the hub does otherwise than the rules say, so that a trace of it is judged behind that.
+
+    Beside these there are ``choices.extra_fields``, and permissions in ``login``: by listing ``perms`` in ``features``.
+    """
+
+    refusals_as_ok: bool = False
+    same_credential: bool = False
+    serves: tuple[int, ...] = ()
+    answers_without_msg_id: bool = False
+    burst: int = 0
+    offline_unbinds: bool = False
+    strangers_hear_broadcasts: bool = False
+
+
 class LimitsTable(Table, frozen=True):
     """The hub's limits, as far as a case runs into them."""
 
@@ -133,6 +149,7 @@ class Profile(Table, frozen=True):
     admin: Known | None = None
     roles: RolesTable = RolesTable()
     choices: ChoicesTable = ChoicesTable()
+    habits: HabitsTable = HabitsTable()
     limits: LimitsTable = LimitsTable()
     timeouts: TimeoutsTable = TimeoutsTable()
 
@@ -169,6 +186,14 @@ class Profile(Table, frozen=True):
     def secrets(self) -> set[str]:
         """The credentials in it."""
         return {self.hub.credential, *(known.credential for known in self.bindings)} - {""}
+
+    @property
+    def declared(self) -> Habits:
+        """What a judge of its traces takes as given."""
+        named = self.features if self.features is not FEATURES else ()
+        perms = self.dialect is Dialect.LOGIN and "perms" in named
+        habits = msgspec.structs.asdict(self.habits)
+        return msgspec.convert({"perms": perms, "extra_fields": self.choices.extra_fields, **habits}, Habits)
 
     def policy(self, node_id: int) -> Policy:
         """The policy under which the core predicts what the hub under test does."""

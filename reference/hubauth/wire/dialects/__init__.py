@@ -6,6 +6,8 @@ from hubauth.core.policy import Dialect
 from hubauth.wire.dialects.auth import AUTH
 from hubauth.wire.dialects.codec import Codec
 from hubauth.wire.dialects.flat import FLAT
-from hubauth.wire.dialects.login import LOGIN
+from hubauth.wire.dialects.login import LOGIN, LOGIN_AND_PERMS
+
+__all__ = ["CODECS", "LOGIN_AND_PERMS"]
 
 CODECS: Mapping[Dialect, Codec] = {Dialect.AUTH: AUTH, Dialect.LOGIN: LOGIN, Dialect.FLAT: FLAT}

@@ -12,14 +12,15 @@ _WORDS = {Action.AUTHENTICATE: "login", Action.ASSIST_AUTHENTICATE: "assist_logi
 _ABOUT_PERMS = frozenset({Action.GET_PERMS, Action.LIST_ROLES, Action.PERMS_INVALIDATE})
 _WITHOUT_GRANT: dict[type[Outcome], type[Outcome]] = {AdmissionAndGrant: Admission, EntranceAndGrant: Entrance}
 
+_ALL_FORMS = tuple(evolve(form, word=_WORDS.get(form.action, form.word)) for form in auth.FORMS)
+
 FORMS = tuple(
-    evolve(
-        form,
-        word=_WORDS.get(form.action, form.word),
-        success=_WITHOUT_GRANT.get(form.success, form.success),
-    )
-    for form in auth.FORMS
+    evolve(form, success=_WITHOUT_GRANT.get(form.success, form.success))
+    for form in _ALL_FORMS
     if form.action not in _ABOUT_PERMS
 )
 
 LOGIN = NestedCodec(FORMS, WORDINGS)
+
+LOGIN_AND_PERMS = NestedCodec(_ALL_FORMS, WORDINGS)
+"""The words of ``login`` for all that ``auth`` can say: no document has it, some hubs speak it."""
