@@ -1,7 +1,7 @@
 """How a search goes on after a difference: as if the hub had been seen to do what it should have.
 
-What differs is put right, what was not due is left out, what is missing is not waited for. The state is the core's: of
-rows in observed order nobody can tell which other state a hub went on with.
+What differs is put right, what was not due is left out, what is missing is not waited for. What the hub evidently did
+in that step is taken over, whenever the step is tried.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from attrs import define, field
 from hubauth.core.messages import Body
 from hubauth.core.outputs import Close
 from hubauth.forms.events import Event, Kind
-from hubauth.judge.compare import Visible, chooses_msg_id, has_free_credential, names_itself, title_of
+from hubauth.judge.compare import Difference, Visible, chooses_msg_id, has_free_credential, names_itself, title_of
 from hubauth.judge.observed import Sightings
 from hubauth.judge.reasons import Found
 from hubauth.wire.dialects.codec import Codec
@@ -29,6 +29,13 @@ class Mends:
     _forgiven: dict[int, bool] = field(factory=dict)
     """Rows because of which the hub chose what it may not; whether that can be used all the same."""
 
+    _bent: dict[int, list[Difference]] = field(factory=dict)
+    """Row -> how the step that it causes was taken otherwise."""
+
+    def bent(self, cause: Event) -> list[Difference]:
+        """How the hub took the step that a row causes otherwise, as far as it was another decision."""
+        return self._bent.get(cause.sequence, [])
+
     def reading(self, event: Event) -> Event | None:
         """A row as it is to be read; None: not at all."""
         return self._right.get(event.sequence, event)
@@ -46,6 +53,13 @@ class Mends:
     def mend(self, found: Found) -> bool:
         """Read otherwise what was found; whether anything is changed by that."""
         first, cause = found.differences[0], found.cause
+        changed = self._mend(first, cause)
+        if changed and cause is not None and not found.missing:
+            wrong = [each for each in found.differences if not each.of_form]
+            self._bent.setdefault(cause.sequence, []).extend(wrong)
+        return changed
+
+    def _mend(self, first: Difference, cause: Event | None) -> bool:
         if first.due is None and first.done is None:
             if cause is None or self.forgives(cause):
                 return False

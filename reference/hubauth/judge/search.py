@@ -24,11 +24,12 @@ from hubauth.core.inputs import PARENT, Link
 from hubauth.core.model import TIMELESS, State
 from hubauth.core.outputs import Send
 from hubauth.forms.events import OUTPUTS, Event, Kind
-from hubauth.judge.compare import IN_ANY_ORDER, Difference, same, visible
+from hubauth.judge.compare import IN_ANY_ORDER, Compared, Difference, same, visible
 from hubauth.judge.declared import Reading
 from hubauth.judge.mending import Mends
 from hubauth.judge.observed import Due, Guess, Sightings, Trail
 from hubauth.judge.reasons import Found, Reasons
+from hubauth.judge.takeover import take_over
 from hubauth.judge.taking import Situation, Taken, take, take_timer
 
 PATIENCE = 250_000
@@ -414,6 +415,9 @@ class Search:
             self._spend()
             seen = () if self._mends.hides(cause) else self._sightings.unexplained(guess, link)
             taken = take(guess.situation, cause, seen)
+            bent = self._mends.bent(cause)
+            if bent:
+                taken = evolve(taken, after=take_over(guess.situation, taken, Compared(bent)))
             after = self._after(guess, taken, cause, event)
             if after is not None and taken.skips:
                 unlikely.append(after.having_taken(link))
