@@ -49,6 +49,8 @@ class Recording:
         self.hub = StrangeHub(recipe.manner, {name: list(perms) for name, perms in ROLES.items()})
         self.rows: list[Event] = []
         self.planted: list[Planted] = []
+        self.after_offline: set[str] = set()
+        """The rows of what was asked by whoever had said that it leaves."""
         self.random = Random(recipe.name)
         self._left = set(recipe.faults) if faulty else set[str]()
         self._clock, self._link, self._msg_id, self._people = 1_000_000, 0, 0, 0
@@ -205,11 +207,12 @@ def leaving(r: Recording) -> None:
     other, link, node = r.person()
     r.ask(link, "offline", "offline_ignored", device_id=other, node_id=node)
     r.wait()
+    first = len(r.rows) + 1
     if r.recipe.manner.perms:
-        r.ask(link, "get_perms", node_id=node)
         r.ask(link, "get_perms", node_id=node)
     else:
         r.ask(link, "offline", device_id=other, node_id=node)
+    r.after_offline = {f"row {row}" for row in range(first, len(r.rows) + 1)}
 
 
 def revoking(r: Recording) -> None:

@@ -323,7 +323,7 @@ def _message(body: Body) -> str:
 def _decides_otherwise(due: Body, done: Body) -> bool:
     """Whether the two are different decisions, so that header fields differ as a consequence."""
     if isinstance(due, Answer) and isinstance(done, Answer):
-        return due.action != done.action or (due.reason is Reason.OK) != (done.reason is Reason.OK)
+        return done.action not in (None, due.action) or (due.reason is Reason.OK) != (done.reason is Reason.OK)
     return False
 
 

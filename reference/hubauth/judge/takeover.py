@@ -26,6 +26,9 @@ def take_over(before: Situation, taken: Taken, compared: Compared) -> Situation:
     """The situation to go on with after a step that the hub took otherwise."""
     wrong = [difference for difference in compared.differences if not difference.of_form]
     after = _with_node_id(before, taken, wrong) or taken.after
+    given = any(True for _ in _successes(before, wrong))
+    if given and after is taken.after and "REG-2" in taken.done.rules:
+        after = _refused(before, after)  # a node of somebody else: none was used up for this device
     if any(_is_refused(difference, before) for difference in wrong):
         after = _refused(before, after)
     t = Transition(after.policy, after.state)
