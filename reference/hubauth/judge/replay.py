@@ -71,7 +71,8 @@ class Replay:
 
     ``policy`` is needed only where the trace does not name it. ``checkpoints`` are compared where the rows
     mark one. ``begins`` is the state of a hub whose trace does not begin with its life: it has to be believed.
-    ``habits`` are what the hub is declared to do otherwise, where the trace does not say. ``effort`` bounds the search for an order that explains rows which are in observed order.
+    ``habits`` are what the hub is declared to do otherwise, where the trace does not say.
+    ``effort`` bounds the search for an order that explains rows which are in observed order.
     Only after a row that cannot be read, or rows that are missing, further ones change nothing.
     """
 
@@ -152,8 +153,7 @@ class Replay:
         self._next = event.sequence + 1
         self._recent.append(event)
         if self._reading is not None:
-            read = self._reading.read(event)
-            if read is None:
+            if (read := self._reading.read(event)) is None:
                 return
             event = read
         if self._witness is not None:
