@@ -81,12 +81,12 @@ def _forgets_what_is_kept(patch: MonkeyPatch) -> None:
 def _asks_where_frames_came_from(patch: MonkeyPatch) -> None:
     likely = search._likely_child
 
-    def also_learnt(t: Transition, device_id: str) -> tuple[int, bool]:
-        child, online = likely(t, device_id)
+    def also_learnt(t: Transition, device_id: str) -> int:
+        child = likely(t, device_id)
         node_id = t.registry[device_id].node_id if device_id in t.registry else t.node_of(device_id)
         learnt = t.learnt.get(node_id) if node_id is not None else None
         session = t.links.get(learnt.link) if learnt is not None else None
-        return (child, online) if session is None else (session.node_id, True)
+        return child if session is None else session.node_id
 
     patch.setattr(search, "_likely_child", also_learnt)
 

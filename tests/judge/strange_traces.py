@@ -129,7 +129,7 @@ class Recording:
 
     def enter(self, link: int, name: str, fault: str = "", credential: str | None = None) -> dict[str, Any]:
         shown = self.secrets.get(name, "") if credential is None else credential
-        proof = {} if self.recipe.manner.dialect == "flat" else {"credential": shown}
+        proof: dict[str, Any] = {} if self.recipe.manner.dialect == "flat" else {"credential": shown}
         return self.ask(link, "auth", fault, device_id=name, **proof)
 
     def configure(self) -> None:
