@@ -18,6 +18,7 @@ from hubauth.network.observed import observe, setting_of
 from hubauth.promises.events import Event
 from hubauth.promises.monitor import Monitor
 from hubauth.seen import tell
+from model_tests import outcomes
 from model_tests.exercised import Tally
 from model_tests.judging import is_refused, sessions_not_online, timers_of
 
@@ -61,6 +62,7 @@ class OneHub:
         self.steps += 1
         self.history = follow(self.history, self.steps, self.policy, before, happened, done)
         found = self._check_step(before, happened, done) + list(self.history.wrong)
+        found += outcomes.check(self.policy, before, happened, done)
         found += self.see(observe({"hub": self.policy}, "hub", before, happened, done))
         if isinstance(happened, PolicyChanged) and not is_refused(done):
             self.policy = happened.policy

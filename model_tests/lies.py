@@ -253,6 +253,34 @@ class Liars:
                 self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=(*others, binding))))
                 self.hub.happens(TimerFired(msg_id))
 
+    @event
+    def disturb_who_waits(self, pick: Pick) -> None:
+        """Somebody waits on a link for its role, beside who has a session there; then something happens to them."""
+        link, name, key, by_entry = pick(LINKS), "d1", "G" * 43, pick((True, False))
+        if link not in self.hub.state.links:
+            self.arrive(link, "admin", pick)
+        bindings = self.hub.policy.provisioned
+        if by_entry and all(name != one.device_id and one.node_id != 62 for one in bindings):
+            with_it = (*bindings, Provisioned(name, 62, key))
+            self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=with_it)))
+        body = Authenticate(name, "" if self.flat else key) if by_entry else Register(name)
+        self.receive(link, body, pick, source=0)
+        for msg_id, asked in sorted(self.hub.state.pending.items()):
+            if asked.purpose is Purpose.REGISTER and asked.asker == link and asked.asked is not None:
+                answer = Answer(Action.ASSIST_REGISTER, Reason.OK, asked.device_id, 61, "F" * 43)
+                self.receive(asked.asked, answer, pick, msg_id=msg_id, source=1)
+        what, session = pick(("revoke", "enter", "configure")), self.hub.state.links.get(link)
+        if what == "revoke" and session is not None and not self.flat:
+            self.hub.happens(OperatorRevoke(Revoke(session.device_id)))
+        elif what == "enter":
+            other: tuple[Body, ...] = (Register("d2"), Authenticate("d2", "" if self.flat else "w" * 43))
+            self.receive(link, pick(other), pick, source=0)
+        elif what == "configure":
+            self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=bindings)))
+        for msg_id, asked in sorted(self.hub.state.pending.items()):
+            if asked.purpose is Purpose.ADMIT and asked.asker == link and msg_id in self.hub.timers:
+                self.hub.happens(TimerFired(msg_id))
+
     # What anybody may send
 
     @event

@@ -20,18 +20,22 @@ from hubauth.core.messages import (
     SUB_PROTO,
     Action,
     Answer,
+    AssistAuthenticate,
+    AssistQueryCredential,
     AssistRegister,
     Authenticate,
     Frame,
     Major,
+    Reason,
     Register,
     Revoke,
 )
-from hubauth.core.model import Purpose
+from hubauth.core.model import Purpose, State, is_plain
 from hubauth.core.outputs import CancelTimer, Close, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
+from hubauth.core.transition import Step
 from hubauth.lab import plain
 from hubauth.network.observed import observe, setting_of
 from hubauth.promises.events import Event, Setting
@@ -40,6 +44,7 @@ from hubauth.seen import tell
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import RawFrame, read_frame
 from hubauth.wire.header import Header
+from model_tests import outcomes
 
 Said: TypeAlias = Iterable[tuple[Link, plain.Frame | None]]
 """What a hub sends; None: it closes the link."""
@@ -70,6 +75,37 @@ class Connection:
     parent_open: bool = True
 
 
+class EndedSearches:
+    """What plain hubs have asked one hub, and whether a revoke has gone to them since: then no success may follow.
+
+    A plain hub has no memory of revokes: it would store what the revoke has ended (REV-11). What was kept for it while
+    it was away is older than what it asks now.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[Link, int], tuple[str, str, bool]] = {}
+
+    def follow(self, before: State, happened: Input, done: Step) -> list[str]:
+        found: list[str] = []
+        body = happened.frame.body if isinstance(happened, Received) else None
+        if isinstance(happened, Received) and isinstance(body, AssistAuthenticate | AssistQueryCredential):
+            self._asked[happened.link, happened.frame.msg_id] = body.device_id, getattr(body, "credential", ""), False
+        kept = {message for _, message in before.owed}
+        for link, frame in [(one.link, one.frame) for one in done.outputs if isinstance(one, Send)]:
+            said = frame.body
+            if isinstance(said, Revoke) and said not in kept and is_plain(done.state, link):
+                for key, (device_id, shown, _) in list(self._asked.items()):
+                    is_meant = not said.credential or shown in ("", said.credential)
+                    if key[0] == link and device_id == said.device_id and is_meant:
+                        self._asked[key] = device_id, shown, True
+            elif isinstance(said, Answer) and (link, frame.msg_id) in self._asked:
+                device_id, _, ended = self._asked.pop((link, frame.msg_id))
+                if ended and said.reason is Reason.OK:
+                    found.append(f"EndedSearches: link {link} is told of a success, and {device_id} was revoked since")
+        self._asked = {key: one for key, one in self._asked.items() if key[0] in done.state.links}
+        return found
+
+
 class Ours:
     """This project's hub: a policy and a state, moved by ``step`` and checked after every step."""
 
@@ -77,6 +113,7 @@ class Ours:
         """``peers`` are the plain hubs that are known by where they connect from."""
         self._tree, self.name, self.policy, self._peers = tree, name, policy, peers
         self.state, self.timers = initial_state(policy, f"journal of {name}"), dict[int, float]()
+        self._ended = EndedSearches()
         known = setting_of({name: policy}, name, self.state)
         replaces = known.replaces and setting.replaces
         known = evolve(known, parent=setting.parent, extended=False, searches=False, replaces=replaces)
@@ -100,7 +137,7 @@ class Ours:
         self.happens(TimerFired(timer))
 
     def restart(self) -> None:
-        self.state, self.timers = after_restart(self.policy, self.state), {}
+        self.state, self.timers, self._ended = after_restart(self.policy, self.state), {}, EndedSearches()
         self._tree.show([Event("restarted", self.name)])
 
     def happens(self, happened: Input, child: str = "") -> None:
@@ -121,6 +158,7 @@ class Ours:
         seen = observe({self.name: self.policy}, self.name, before, happened, done)
         self._tree.show(self._tree.met(one, child) if one.kind == "up" else one for one in seen)
         wrong = check_step(self.policy, before, happened, done) + check_state(self.policy, done.state)
+        wrong += outcomes.check(self.policy, before, happened, done) + self._ended.follow(before, happened, done)
         assert not wrong, wrong
         self._tree.say(self.name, said)
 

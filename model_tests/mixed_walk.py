@@ -142,11 +142,26 @@ class World(Tree):
         else:
             raise AssertionError(f"the hubs do not all find their parents: {self.log[-10:]}")
         self.show([Event("quiet")])
+        wrong = self.routes_disagree()
+        assert not wrong, wrong
         for hub in self.ours():
             self.run_out(hub)
         self.drain()
         if self.is_quiet() and not any(hub.timers for hub in self.ours()):
             self.show([Event("idle")])
+
+    def routes_disagree(self) -> list[str]:
+        """With nothing under way, two extended hubs have the same nodes online below the lower one."""
+        found = []
+        for name, parent in self.parents.items():
+            lower, upper = self.hubs[name], self.hubs[parent]
+            if isinstance(lower, Ours) and isinstance(upper, Ours) and lower.state.parent_extended:
+                own = lower.state.node_id
+                here = {node_id for node_id, route in lower.state.directory.items() if route.online}
+                there = {at for at, route in upper.state.directory.items() if route.online and route.via == own} - {own}
+                if here != there:
+                    found.append(f"RoutesAgree: online at {name} are {here}, and for {parent} there are {there}")
+        return found
 
     def run_out(self, hub: Ours) -> None:
         for timer in hub.due(patience=True):

@@ -40,6 +40,7 @@ from hubauth.core.policy import Dialect, Policy
 from hubauth.network import tree
 from hubauth.network.invariants import check
 from hubauth.network.tree import Network, is_settled
+from model_tests import outcomes
 from model_tests.exercised import Tally
 from model_tests.judging import is_refused, sessions_not_online, timers_of
 from model_tests.trees import (
@@ -98,6 +99,8 @@ class World:
             self.rules.update(happened.step.rules)
         self.network = network
         found = check(network) + self.timers_disagree()
+        for one in network.last:
+            found += outcomes.check(network.policies[one.hub], one.before, one.input, one.step)
         for state in network.states.values():
             found += sessions_not_online(state)
         assert not found, "\n".join(found)
