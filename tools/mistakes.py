@@ -52,7 +52,7 @@ class Layer:
 
 
 LAYERS = (
-    Layer("unit tests", ((*_PYTEST, "-m", "not slow", "tests/core", "tests/wire"),), 300),
+    Layer("unit tests", ((*_PYTEST, "-m", "not slow", "tests/core", "tests/wire", "tests/shell/test_journal.py"),), 300),
     Layer("stories", ((*_PYTEST, "-m", "not slow", "tests/network"),), 300),
     Layer("walks", (("-m", "tools.mistakes", "--walk"),), 300, by_chance=True),
     Layer("exhaustive", ((*_PYTEST, "model_tests/test_exhaustive.py"),), 120, by_chance=True),
@@ -232,8 +232,9 @@ bounded time (`python -m tools.mistakes`). A layer that fails has found it; one 
 not (`?`). Layers marked by a star look at what chance, or every possibility within bounds, puts before them.
 *Promises* says whether what was found is a [promise](promises.md) that the monitor saw broken.
 
-- unit tests: `tests/core`, `tests/wire`, each with an expectation of its own; stories: `tests/network`
-- walks: random trees, one hub among liars, trees with plain hubs, and state machines against naive models
+- unit tests: `tests/core`, `tests/wire` and the journal, each with an expectation of its own; stories: `tests/network`
+- walks: random trees, one hub among liars, trees with plain hubs, and state machines against naive models; after every
+  step the promises, the invariants, and what a step must have come to (`model_tests/outcomes.py`)
 - exhaustive: decisions over all small tables; equality: a sample of the graphs that TLA+ and the core must share
 - vectors: the cases of `spec/vectors`; conformance: a real hub judged from outside, with random sequences
 """

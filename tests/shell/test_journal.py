@@ -3,7 +3,10 @@
 import os
 import shutil
 import stat
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -17,6 +20,7 @@ from hubauth.core.policy import Policy
 from hubauth.core.recovery import LASTING_TABLES, Lasting, after_restart, indexed, lasting_changes
 from hubauth.core.step import step
 from hubauth.network.tree import credential
+from hubauth.shell import journal as journal_module
 from hubauth.shell.blocks import Damaged, StorageError, frame_block, read_blocks
 from hubauth.shell.journal import KIND, Journal
 from hubauth.shell.records import FORMS, decode_records, encode_records, policy_row, record_of
@@ -231,6 +235,52 @@ def test_a_crash_during_a_rotation(tmp_path: Path) -> None:
     (tmp_path / "journal-0").write_bytes(b"left over by a crash during removal")
     journal.close()
     assert len(recover(tmp_path).state.registry) == 6
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+def _rotates_until(moment: int, directory: Path, hub: Snapshot) -> bool:
+    """Kill a rotation before the n-th thing that it does to the directory; whether it was through before that."""
+    left = moment
+    journal, _ = Journal.open(directory, "os")
+
+    def mortal(doing: Callable[..., Any]) -> Callable[..., Any]:
+        def do(*arguments: Any, **named: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise _Killed
+            return doing(*arguments, **named)
+
+        return do
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("begin_file", "create_file", "write_all", "sync_directory"):
+            patched.setattr(journal_module, name, mortal(getattr(journal_module, name)))
+        for name in ("rename", "unlink"):
+            patched.setattr(Path, name, mortal(getattr(Path, name)))
+        with suppress(_Killed):
+            rotate(journal, hub)
+    journal.close()
+    return left >= 0
+
+
+def test_killed_at_any_moment_of_a_rotation(tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    hub = filled(before, 5)
+    journal, _ = Journal.open(before, "os")
+    rotate(journal, hub)
+    journal.close()
+    for moment in range(100):
+        directory = shutil.copytree(before, tmp_path / str(moment))
+        is_through = _rotates_until(moment, directory, hub)
+        assert recover(directory).state == hub.state, moment
+        if is_through:
+            assert moment > 5
+            return
+    raise AssertionError("a rotation is never through")
 
 
 def test_a_damaged_or_missing_file_is_an_error(tmp_path: Path) -> None:
