@@ -256,14 +256,15 @@ class Liars:
     @event
     def disturb_who_waits(self, pick: Pick) -> None:
         """Somebody waits on a link for its role, beside who has a session there; then something happens to them."""
-        link, name, key, by_entry = pick(LINKS), "d1", "G" * 43, pick((True, False))
+        link, name, key, by_entry = pick(LINKS), "spare", "G" * 43, pick((True, False))
         if link not in self.hub.state.links:
-            self.arrive(link, "admin", pick)
+            self.hub.happens(LinkUp(link))
+        self.receive(link, Authenticate("admin", "" if self.flat else KEYS["admin"]), pick, source=0)
         bindings = self.hub.policy.provisioned
-        if by_entry and all(name != one.device_id and one.node_id != 62 for one in bindings):
+        if by_entry and all(name != one.device_id for one in bindings):
             with_it = (*bindings, Provisioned(name, 62, key))
             self.hub.happens(PolicyChanged(evolve(self.hub.policy, provisioned=with_it)))
-        body = Authenticate(name, "" if self.flat else key) if by_entry else Register(name)
+        body = Authenticate(name, "" if self.flat else key) if by_entry else Register("d1")
         self.receive(link, body, pick, source=0)
         for msg_id, asked in sorted(self.hub.state.pending.items()):
             if asked.purpose is Purpose.REGISTER and asked.asker == link and asked.asked is not None:
@@ -362,7 +363,8 @@ class Liars:
         """Somebody who has a session asks for a page; some roles here are long."""
         sessions = [link for link, session in sorted(self.hub.state.links.items()) if session is not None]
         if sessions and self.hub.policy.has_perms:
-            body = ListRoles(pick((0, 1)), pick((100, 1, 2000)), pick(("", "", "hub")), pick(((), (), (10, HUB_A))))
+            role = pick(("", "hub", *(grant.role for grant in GRANTS)))
+            body = ListRoles(pick((0, 1)), pick((100, 1, 2000)), role, pick(((), (), (10, HUB_A))))
             self.receive(pick(sessions), body, pick)
 
     @event

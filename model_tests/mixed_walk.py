@@ -280,7 +280,7 @@ class World(Tree):
         self.deliver(number, True)
         for _ in range(pick((0, 0, 1, 2))):
             self.deliver_some(pick)
-        self.revoke(pick, device, pick((home, other)))
+        self.revoke(pick, device, pick((home, other, self.parents.get(other, home))))
         self.judge()
 
     def roam_with_a_trail(self, pick: Pick) -> None:

@@ -25,7 +25,7 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Purpose, State, is_authority, is_extended
+from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Purpose, State, asked_for, is_authority, is_extended
 from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
@@ -214,6 +214,23 @@ def nothing_is_asked_back(seen: Seen) -> Iterator[str]:
                 yield f"{body.action.value} goes back over link {link}"
 
 
+def successes_go_to_who_waits(seen: Seen) -> Iterator[str]:
+    """A success without its number is for who waits, unless a revoke has followed what was given up (FRAME-25)."""
+    link, body = seen.said
+    if not isinstance(seen.happened, Received) or not isinstance(body, Answer) or body.reason is not Reason.OK:
+        return
+    if not any(one.purpose is Purpose.UNHEARD and not one.number for one in seen.gone) or body.action is None:
+        return
+    for msg_id, one in seen.before.pending.items():
+        agrees = one.asked == link and asked_for(one) is body.action and one.purpose is not Purpose.UNHEARD
+        named = one.node_id == body.node_id if body.action is Action.GET_PERMS else one.device_id == body.device_id
+        proved = one.purpose is not Purpose.AUTHENTICATE or one.credential == body.credential
+        given_up = seen.before.pending.get(seen.happened.frame.msg_id)
+        by_number = given_up is not None and given_up.purpose is Purpose.UNHEARD
+        if agrees and named and proved and not by_number and msg_id in seen.after.pending:
+            yield f"link {one.asker} waits for {body.action.value} of {body.device_id}"
+
+
 # Permissions
 
 
@@ -293,6 +310,7 @@ STATEMENTS: dict[str, Statement] = {
     "MissedHubsCount": missed_hubs_count,
     "QueriesMoveNobody": queries_move_nobody,
     "NothingIsAskedBack": nothing_is_asked_back,
+    "SuccessesGoToWhoWaits": successes_go_to_who_waits,
     "InvalidationsGoDown": invalidations_go_down,
     "ListingsAreComplete": listings_are_complete,
     "PrivilegedAreNotLearnt": privileged_are_not_learnt,

@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from hubauth.core.inputs import OperatorInvalidate, OperatorRevoke
+from hubauth.core.inputs import PARENT, OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import GetPerms, PermsInvalidate, Register, Revoke
 from hubauth.network import tree
 from hubauth.network.tree import Way
@@ -225,3 +225,48 @@ def invalidate_while_asking(subject: World, pick: Pick) -> None:
     rise(subject)
     message = PermsInvalidate(pick(((), (10, 11))), refresh=pick((False, True)))
     subject.feed(pick(subject.hubs), OperatorInvalidate(message))
+
+
+def hold_back(subject: World, hub: str) -> None:
+    """Everything arrives but what is on its way down to one hub."""
+    for _ in range(STORM):
+        own = tree.connection_of(subject.network, hub)
+        others = [item for item in tree.waiting(subject.network) if item != (own, Way.DOWN)]
+        if not others:
+            return
+        subject.become(tree.deliver(subject.network, *others[0]))
+    raise AssertionError("messages do not drain")
+
+
+@race
+def revokes_pile_up(subject: World, pick: Pick) -> None:
+    """A hub is lost with more than a batch unacknowledged, some of it sent out of turn; when it is back, more is."""
+    hub = pick(sorted(subject.network.parents))
+    number = tree.connection_of(subject.network, hub)
+    if number is None or PARENT not in subject.network.states[hub].links:
+        return
+    above, first = subject.network.parents[hub], subject.network.next_connection
+    one, two, three = (f"new-{first + count}" for count in range(3))
+    for device in (one, two):
+        subject.feed(above, OperatorRevoke(Revoke(device)))
+    _register_unheard(subject, two, hub)
+    if number in subject.network.connections:
+        subject.become(tree.drop(subject.network, number))
+        subject.become(tree.deliver(subject.network, number, Way.DOWN))
+    subject.feed(above, OperatorRevoke(Revoke(three)))
+    if PARENT in subject.network.states[hub].links:
+        return
+    subject.become(tree.connect(subject.network, hub))
+    hold_back(subject, hub)
+    again = subject.network.next_connection - 1
+    if again in subject.network.connections and subject.network.connections[again].down:
+        subject.become(tree.deliver(subject.network, again, Way.DOWN))
+    _register_unheard(subject, three, hub)
+
+
+def _register_unheard(subject: World, device: str, hub: str) -> None:
+    """A device registers at a hub, and what comes back to that hub is still on its way."""
+    at = subject.network.next_connection
+    subject.become(tree.connect(subject.network, device, hub))
+    subject.say(at, Register(device))
+    hold_back(subject, hub)

@@ -25,6 +25,7 @@ _OFTEN = {
     "speak": 3,
     "answer": 3,
     "enter": 2,
+    "disturb_who_waits": 2,
 }
 
 

@@ -52,7 +52,9 @@ class Layer:
 
 
 LAYERS = (
-    Layer("unit tests", ((*_PYTEST, "-m", "not slow", "tests/core", "tests/wire", "tests/shell/test_journal.py"),), 300),
+    Layer(
+        "unit tests", ((*_PYTEST, "-m", "not slow", "tests/core", "tests/wire", "tests/shell/test_journal.py"),), 300
+    ),
     Layer("stories", ((*_PYTEST, "-m", "not slow", "tests/network"),), 300),
     Layer("walks", (("-m", "tools.mistakes", "--walk"),), 300, by_chance=True),
     Layer("exhaustive", ((*_PYTEST, "model_tests/test_exhaustive.py"),), 120, by_chance=True),
