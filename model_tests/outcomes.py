@@ -186,7 +186,8 @@ def home_is_asked_first(seen: Seen) -> Iterator[str]:
 def missed_hubs_count(seen: Seen) -> Iterator[str]:
     """Found nowhere, and somebody could not be asked: that is not the same as not admitted (AUTH-10)."""
     _, body = seen.said
-    missed = {(one.asker, one.msg_id) for one in seen.gone if one.missed} if isinstance(body, Answer) else ()
+    found_nobody = isinstance(body, Answer) and body.reason is Reason.NOT_ADMITTED
+    missed = {(one.asker, one.msg_id) for one in seen.gone if one.missed} if found_nobody else ()
     for link, frame in seen.sent if missed else ():
         told = frame.body if (link, frame.msg_id) in missed else None
         if isinstance(told, Answer) and told.reason is Reason.NOT_ADMITTED:
