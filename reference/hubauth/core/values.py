@@ -5,10 +5,15 @@ Here it is filled while it is still of an open class with the same fields, and t
 else is attrs: equality, order of fields, ``evolve``, and the error for whoever tries to change one.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from attrs import astuple as astuple
+from attrs import evolve as evolve
+from attrs import fields as fields
+from attrs import has as has
 
 if TYPE_CHECKING:
     from attrs import frozen as frozen
@@ -30,6 +35,21 @@ class Choice(Enum):
     """An enum whose members are looked up in a dict without calling back into Python."""
 
     __hash__ = object.__hash__
+
+
+UNSET: Any = attrs.NOTHING
+"""Stands for a field that was not given."""
+
+
+def describe(cls: type, said: tuple[tuple[str, str, tuple[Any, ...]] | tuple[str, str, tuple[()], Callable[[], Any]], ...]) -> None:
+    """Tell attrs of a compiled value what it knows of others: each field's name, type, and default or factory."""
+    made = {
+        name: attrs.field(factory=default[1]) if len(default) > 1 else attrs.field(default=default[0][0]) if default[0] else attrs.field()
+        for name, _, *default in said
+    }
+    twin = attrs.make_class(cls.__name__, made, slots=False, eq=False, repr=False, order=False)
+    cls.__attrs_attrs__ = attrs.fields(twin)  # type: ignore[attr-defined]
+    cls.__annotations__ = {name: kind for name, kind, *_ in said}
 
 
 def _initializer(cls: type) -> Any:
