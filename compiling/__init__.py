@@ -1,1 +1,1 @@
-"""How the package is compiled. Used when it is built; nothing of it runs, or is there, where the package is installed."""
+"""How the package is compiled. Needed when it is built, and not there where it is installed."""

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
-from compiling.natives import VALUES, rewrite
+from compiling.natives import VALUES, NotCompilable, rewrite
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -32,14 +32,21 @@ GROUP = "hubauth"
 
 ROOMS = ("core", "wire")
 """What is compiled whole, but for what is left out."""
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = (
+    "forms/reading.py",
+    *(f"judge/{name}.py" for name in ("aliases", "blame", "compare", "declared", "ledger", "mending", "observed")),
+    *(f"judge/{name}.py" for name in ("reasons", "replay", "search", "takeover", "taking", "witness")),
+    *(f"shell/{name}.py" for name in ("connection", "engine", "entropy", "outgoing", "records", "turn")),
+    *(f"trace/{name}.py" for name in ("ends", "judge")),
+)
 """What else is compiled: what handles every row of a trace, or every frame at a hub."""
 LEFT_OUT = {
     "core/keys.py": "it reads configuration, once, and mypyc takes no surrogates in a text",
+    "wire/dialects/fields.py": "msgspec makes its classes, with options that mypyc does not pass on",
     "core/values.py": "it makes the values of the sources that are interpreted",
 }
 """Why a module of these rooms stays interpreted."""
-STRUCTS = frozenset({"Limits", "RawFrame", "ReadFrame", "Header", "Refused", "Decoded"})
+STRUCTS = frozenset({"Limits", "RawFrame", "ReadFrame", "Header", "Refused", "Decoded", "Wording"})
 """Classes of msgspec that are made and read by nobody but the code around them."""
 
 
@@ -153,7 +160,10 @@ def _copy(package: Path, files: list[str], place: Path) -> Path:
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("_compiled*", "__pycache__", "spec"))
     for file in files:
         source = (package / file).read_text(encoding="utf-8")
-        (copy / file).write_text(rewrite(source, STRUCTS), encoding="utf-8")
+        try:
+            (copy / file).write_text(rewrite(source, STRUCTS), encoding="utf-8")
+        except NotCompilable as problem:
+            raise CannotCompile(f"{file}: {problem}") from problem
     (copy / f"{VALUES.removeprefix('hubauth.').replace('.', '/')}.pyi").write_text(_STUB, encoding="utf-8")
     return place
 
@@ -207,7 +217,8 @@ import json, sys
 from mypyc.build import mypycify
 paths, group = json.loads(sys.argv[1])
 made = mypycify(
-    ["--config-file", "mypy.ini", *paths], opt_level="2", debug_level="0", multi_file=True, group_name=group, target_dir="c"
+    ["--config-file", "mypy.ini", *paths],
+    opt_level="2", debug_level="0", multi_file=True, group_name=group, target_dir="c",
 )
 print(json.dumps([[each.name, each.sources, each.extra_compile_args, each.include_dirs] for each in made]))
 """

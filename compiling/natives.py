@@ -19,7 +19,8 @@ _IDENTICAL = frozenset({"int", "bool", "str", "bytes", "float"})
 """Types whose ``==`` is as quick as ``is``."""
 _PLAIN_OPTIONS = {"frozen": {"eq", "slots"}, "define": {"eq"}, "Struct": {"frozen", "gc"}}
 _HEADER = (
-    "from typing import Annotated as _Annotated, Any as _Any, ClassVar as _ClassVar, Final as _Final, cast as _cast, final as _final\n"
+    "from typing import Annotated as _Annotated, Any as _Any, ClassVar as _ClassVar, Final as _Final\n"
+    "from typing import cast as _cast, final as _final\n"
     f"from {VALUES} import UNSET as _UNSET, describe as _describe\n"
 )
 
@@ -67,12 +68,19 @@ class Value:
         return any(each.name == method for each in self.methods)
 
 
+class NotCompilable(Exception):
+    """Why a module has to stay interpreted."""
+
+
 class _Unknown(Exception):
     """Something is declared in a way that is not understood here."""
 
 
 def rewrite(source: str, structs: frozenset[str] = frozenset()) -> str:
-    """The source with its values native. ``structs`` are the msgspec classes that msgspec itself never reads or writes."""
+    """The source with its values native. ``structs`` are the msgspec classes that msgspec never reads or writes.
+
+    Raises NotCompilable where a class would come to mean something else.
+    """
     module = ast.parse(source)
     makers = _makers(module)
     lines = source.splitlines(keepends=True)
@@ -101,6 +109,8 @@ def values_in(source: str, structs: frozenset[str] = frozenset()) -> list[str]:
 
 def _quote(node: ast.ClassDef, lines: list[str]) -> None:
     """Annotations of a class that stays interpreted, as texts: mypyc keeps no other of what is more than a name."""
+    if node.keywords:
+        raise NotCompilable(f"mypyc would not pass on the options of class {node.name}")
     for each in reversed(node.body):
         if isinstance(each, ast.AnnAssign) and not ast.unparse(each.annotation).startswith("ClassVar"):
             assert isinstance(each.target, ast.Name)
@@ -203,7 +213,7 @@ def _said(field: Field) -> str:
     """How a field is filled that is not given: nothing to say, a default, or a factory."""
     if field.factory is not None:
         return f"(), {field.factory}"
-    return "()" if field.default is None else f"({field.default},)"
+    return "(), None" if field.default is None else f"({field.default},), None"
 
 
 def _opening(value: Value) -> Iterator[str]:
@@ -244,7 +254,8 @@ def _initializer(value: Value) -> Iterator[str]:
         yield f"    self._found_{cached.name} = None"
     for method in value.methods:
         if method.name == "__attrs_post_init__":
-            yield from (f"    {line}" for each in method.body for line in ast.unparse(_Assigned().visit(each)).split("\n"))
+            body = [ast.unparse(_Assigned().visit(each)) for each in method.body]
+            yield from (f"    {line}" for each in body for line in each.split("\n"))
     if not value.fields and not _cached(value):
         yield "    pass"
 

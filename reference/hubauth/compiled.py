@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -75,7 +75,7 @@ class Finder:
         return self._running
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self, name: str, _path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if not name.startswith("hubauth") or name not in self.running.modules:
             return None
@@ -95,6 +95,3 @@ def install() -> None:
 def running() -> Running:
     """Which of the two runs in this process."""
     return _FINDER.running
-
-
-__all__ = ["BUILT", "MANIFEST", "PACKAGE", "PURE", "ExtensionFileLoader", "Running", "digest", "install", "look", "running"]

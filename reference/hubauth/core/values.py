@@ -41,15 +41,15 @@ UNSET: Any = attrs.NOTHING
 """Stands for a field that was not given."""
 
 
-def describe(cls: type, said: tuple[tuple[str, str, tuple[Any, ...]] | tuple[str, str, tuple[()], Callable[[], Any]], ...]) -> None:
-    """Tell attrs of a compiled value what it knows of others: each field's name, type, and default or factory."""
-    made = {
-        name: attrs.field(factory=default[1]) if len(default) > 1 else attrs.field(default=default[0][0]) if default[0] else attrs.field()
-        for name, _, *default in said
-    }
+def describe(cls: type, said: tuple[tuple[str, str, tuple[Any, ...], Callable[[], Any] | None], ...]) -> None:
+    """Tell attrs of a compiled value what it knows of others: each field's name, type, default and factory."""
+    made: dict[str, Any] = {}
+    for name, _, default, factory in said:
+        given: dict[str, Any] = {"default": default[0]} if default else {}
+        made[name] = attrs.field(factory=factory, **given) if factory is not None else attrs.field(**given)
     twin = attrs.make_class(cls.__name__, made, slots=False, eq=False, repr=False, order=False)
     cls.__attrs_attrs__ = attrs.fields(twin)  # type: ignore[attr-defined]
-    cls.__annotations__ = {name: kind for name, kind, *_ in said}
+    cls.__annotations__ = {name: kind for name, kind, _, _ in said}
 
 
 def _initializer(cls: type) -> Any:

@@ -15,8 +15,9 @@ from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.core.values import frozen
-from hubauth.forms.events import Event, Kind, frame_of, input_of
+from hubauth.forms.events import Event, Kind
 from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
+from hubauth.forms.reading import frame_of, input_of
 from hubauth.judge.aliases import Aliases
 from hubauth.judge.compare import UNKNOWN_CREDENTIAL, Difference
 from hubauth.judge.declared import accustomed, codec_of, spoken_input

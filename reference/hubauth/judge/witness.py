@@ -22,8 +22,9 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, State
 from hubauth.core.policy import Policy
-from hubauth.forms.events import Event, Kind, TraceError, frame_of, input_of
+from hubauth.forms.events import Event, Kind, TraceError
 from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
+from hubauth.forms.reading import frame_of, input_of
 from hubauth.judge.facts import Fact, FactKind, Word, proof_of
 from hubauth.wire.dialects.codec import Codec
 
