@@ -36,7 +36,7 @@ MODULES: tuple[str, ...] = (
     "forms/reading.py",
     *(f"judge/{name}.py" for name in ("aliases", "blame", "compare", "declared", "ledger", "mending", "observed")),
     *(f"judge/{name}.py" for name in ("reasons", "replay", "search", "takeover", "taking", "witness")),
-    *(f"shell/{name}.py" for name in ("connection", "engine", "entropy", "outgoing", "records", "turn")),
+    *(f"shell/{name}.py" for name in ("connection", "engine", "entropy", "outgoing", "peers", "records", "turn")),
     *(f"trace/{name}.py" for name in ("ends", "judge")),
 )
 """What else is compiled: what handles every row of a trace, or every frame at a hub."""
@@ -173,7 +173,7 @@ def _compile(copy: Path, files: list[str], compiler: list[str], jobs: int) -> li
     config = copy / "mypy.ini"
     config.write_text(
         "[mypy]\nmypy_path = .\nexplicit_package_bases = True\nnamespace_packages = True\nfollow_imports = silent\n"
-        "ignore_missing_imports = True\ncache_dir = cache\nlocal_partial_types = True\n"
+        "ignore_missing_imports = True\ncache_dir = cache\nlocal_partial_types = True\nwarn_unreachable = True\n"
     )
     paths = [f"hubauth/{file}" for file in files]
     program = [sys.executable, "-c", _GENERATE, json.dumps([paths, GROUP])]

@@ -148,7 +148,7 @@ class Replay:
             return
         if event.sequence != self._next:
             self._check_sequence(event)
-            if self._stopped is not None:
+            if self._has_stopped():
                 return
         self._next = event.sequence + 1
         self._recent.append(event)
@@ -171,7 +171,7 @@ class Replay:
         if self._cause is not None:
             # A hub that begins again in the middle of a step was killed, or could write no more.
             self._settle(last=kind is Kind.START)
-            if self._stopped is not None:
+            if self._has_stopped():
                 return
         if kind in CAUSES:
             self._ended = False
@@ -213,6 +213,10 @@ class Replay:
             self._settle()
         assert self._situation is not None
         return _seal(self._situation)
+
+    def _has_stopped(self) -> bool:
+        """Asked after a method that may have stopped it: mypy believes that an attribute stays what it was."""
+        return self._stopped is not None
 
     # Rows that are no steps
 
