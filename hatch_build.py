@@ -41,5 +41,3 @@ class Compiled(BuildHookInterface):  # type: ignore[type-arg]
 def _is_pure() -> bool:
     command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "").split()
     return os.environ.get("HUBAUTH_PURE", "") not in ("", "0") or not command or shutil.which(command[0]) is None
-
-

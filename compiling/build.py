@@ -80,7 +80,7 @@ def build(package: Path = PACKAGE, scratch: Path | None = None, jobs: int | None
     files = compiled_files(package)
     modules = {_module(file) for file in files} | {f"{GROUP}__mypyc"}
     tools = runtime.digest(HERE, [path.name for path in HERE.glob("*.py")])
-    if runtime.look(package, built).modules == modules and _manifest(built / runtime.MANIFEST).get("tools") == tools:
+    if runtime.fits(package, built).modules == modules and _manifest(built / runtime.MANIFEST).get("tools") == tools:
         return built
     compiler = _compiler()
     made_of = runtime.digest(package, sources_of(files, package))

@@ -222,7 +222,7 @@ def _opening(value: Value) -> Iterator[str]:
         yield repr(docstring)
     for constant in value.constants:
         yield ast.unparse(constant)
-    names = ", ".join(repr(each.alias) for each in value.fields)
+    names = ", ".join(repr(each.name) for each in value.fields)
     yield f"__match_args__: _ClassVar = ({names}{',' if value.fields else ''})"
     # What a method of attrs would fill in after the constructor cannot be final to mypy.
     final = value.frozen and not value.has("__attrs_post_init__")

@@ -32,7 +32,20 @@ MAY_IMPORT = {
     "oracle": {"oracle", "trace", "judge", "forms", "report", "private", "bounded", *_BELOW},
     "shell": {"shell", "trace", "forms", "report", "private", "bounded", "seen", "promises", "wire", "core"},
     "pytest": {"pytest", "oracle", "shell", "trace", "judge", "forms", "report", "specification", "wire", "core"},
-    "cli": {"cli", "compiled", "shell", "oracle", "spark", "trace", "judge", "forms", "report", "private", "bounded", *_BELOW},
+    "cli": {
+        "cli",
+        "compiled",
+        "shell",
+        "oracle",
+        "spark",
+        "trace",
+        "judge",
+        "forms",
+        "report",
+        "private",
+        "bounded",
+        *_BELOW,
+    },
 }
 """Each room of the house, and the rooms it may know of."""
 

@@ -45,9 +45,14 @@ def digest(package: Path, sources: Iterable[str]) -> str:
 
 def look(package: Path = PACKAGE, built: Path = BUILT) -> Running:
     """Whether what was built there is to be used."""
-    nothing: frozenset[str] = frozenset()
     if os.environ.get(PURE, "") not in ("", "0"):
-        return Running(nothing, f"{PURE} is set")
+        return Running(frozenset(), f"{PURE} is set")
+    return fits(package, built)
+
+
+def fits(package: Path, built: Path) -> Running:
+    """Whether it can be: it is whole, for this Python, and of these sources."""
+    nothing: frozenset[str] = frozenset()
     try:
         said = json.loads((built / MANIFEST).read_bytes())
         modules, sources, made_of, suffix = (said[name] for name in ("modules", "sources", "digest", "suffix"))
