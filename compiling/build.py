@@ -61,6 +61,11 @@ def compiled_files(package: Path = PACKAGE) -> list[str]:
     return sorted(below - LEFT_OUT.keys())
 
 
+def compiled_modules(package: Path = PACKAGE) -> set[str]:
+    """Their names, and that of the library that holds them."""
+    return {_module(file) for file in compiled_files(package)} | {f"{GROUP}__mypyc"}
+
+
 def sources_of(files: list[str], package: Path = PACKAGE) -> list[str]:
     """These files and those that they import from: what is known of a module may have been compiled into another."""
     found = set(files)
@@ -76,9 +81,9 @@ def sources_of(files: list[str], package: Path = PACKAGE) -> list[str]:
 def build(package: Path = PACKAGE, scratch: Path | None = None, jobs: int | None = None) -> Path:
     """Compile, unless what is there is of these very sources. The directory of the build. Raises CannotCompile."""
     runtime = _runtime(package)
-    built = package / runtime.BUILT.name
+    built = package / str(runtime.BUILT.name)
     files = compiled_files(package)
-    modules = {_module(file) for file in files} | {f"{GROUP}__mypyc"}
+    modules = compiled_modules(package)
     tools = runtime.digest(HERE, [path.name for path in HERE.glob("*.py")])
     if runtime.fits(package, built).modules == modules and _manifest(built / runtime.MANIFEST).get("tools") == tools:
         return built

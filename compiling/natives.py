@@ -126,7 +126,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 def _makers(module: ast.Module) -> dict[str, str]:
     """Local name -> ``frozen`` or ``define``, as far as these come from attrs or from ``hubauth.core.values``."""
-    found = {}
+    found: dict[str, str] = {}
     for node in module.body:
         if isinstance(node, ast.ImportFrom) and node.module in ("attrs", VALUES):
             found |= {a.asname or a.name: a.name for a in node.names if a.name in ("frozen", "define")}
@@ -228,8 +228,8 @@ def _opening(value: Value) -> Iterator[str]:
     final = value.frozen and not value.has("__attrs_post_init__")
     for each in value.fields:
         yield f"{each.name}: _Final[{each.type}]" if final else f"{each.name}: {each.type}"
-    for each in _cached(value):
-        yield f"_found_{each.name}: {_returned(each)} | None"
+    for cached in _cached(value):
+        yield f"_found_{cached.name}: {_returned(cached)} | None"
 
 
 def _initializer(value: Value) -> Iterator[str]:
