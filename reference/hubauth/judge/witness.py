@@ -1,6 +1,5 @@
 """Whoever sees the frames of one hub, and says what they show of devices. It knows nothing of how hubs decide."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 from attrs import define, field
@@ -51,6 +50,43 @@ class _Asked:
     body: _Request
 
 
+class _Line:
+    """The requests of one link that the hub has not answered, found by their numbers: many are never answered."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, _Asked] = {}
+        """In the order in which they came."""
+        self._numbered: dict[int, list[int]] = {}
+        """MsgID -> which of them have it."""
+        self._count = 0
+
+    def add(self, asked: _Asked) -> None:
+        self._waiting[self._count] = asked
+        self._numbered.setdefault(asked.frame.msg_id, []).append(self._count)
+        self._count += 1
+        if len(self._waiting) > _MOST:
+            self._take(next(iter(self._waiting)))
+
+    def settle(self, msg_id: int, answer: Answer) -> _Asked | None:
+        """The request that an answer is to: not every hub copies numbers or names actions."""
+        action = answer.action
+        for at in self._numbered.get(msg_id, ()):
+            if action in (None, self._waiting[at].body.action):
+                return self._take(at)
+        for at, one in self._waiting.items():
+            if answer.device_id in ("", one.body.device_id) and action in (None, one.body.action):
+                return self._take(at)
+        return None
+
+    def _take(self, at: int) -> _Asked:
+        asked = self._waiting.pop(at)
+        same = self._numbered[asked.frame.msg_id]
+        same.remove(at)
+        if not same:
+            del self._numbered[asked.frame.msg_id]
+        return asked
+
+
 @define
 class _Device:
     """What was seen of a device: said once, until a revoke makes it worth saying again."""
@@ -75,7 +111,7 @@ class Witness:
     ) -> None:
         self._codec, self._habits, self._in_order = codec, habits, in_order
         self._configured: frozenset[str] = frozenset()
-        self._asked: dict[Link, list[_Asked]] = {}
+        self._asked: dict[Link, _Line] = {}
         self._devices: dict[str, _Device] = {}
         self._facts: list[Fact] = []
         self.configured(policy)
@@ -87,8 +123,7 @@ class Witness:
         for pending in state.pending.values():
             body = _request_of(pending)
             if body is not None and pending.asker is not None:
-                asked = witness._asked.setdefault(pending.asker, [])
-                asked.append(_Asked(_BEFORE, Frame(body, msg_id=pending.msg_id), body))
+                witness._line(pending.asker).add(_Asked(_BEFORE, Frame(body, msg_id=pending.msg_id), body))
         return witness
 
     def configured(self, policy: Policy) -> None:
@@ -133,9 +168,7 @@ class Witness:
                 device = self._device(body.device_id)
                 device.vouched_at, device.vouched = sequence, proof_of(body.credential)
         elif isinstance(body, _Request):
-            asked = self._asked.setdefault(link, [])
-            asked.append(_Asked(sequence, frame, body))
-            del asked[:-_MOST]
+            self._line(link).add(_Asked(sequence, frame, body))
             if isinstance(body, _REGISTERING):
                 self._say(Fact(sequence, FactKind.ASKED, body.device_id))
             elif isinstance(body, Revoke):
@@ -147,7 +180,8 @@ class Witness:
         body = frame.body
         if not isinstance(body, Answer):
             return
-        asked = self._settled(link, frame, body)
+        line = self._asked.get(link)
+        asked = None if line is None else line.settle(frame.msg_id, body)
         if asked is None:
             return
         request = asked.body
@@ -190,21 +224,11 @@ class Witness:
             number = word.value
             self._say_once(Fact(sequence, FactKind.ADMITTED, device_id, node_id, proof, asked.sequence, number=number))
 
-    def _settled(self, link: Link, frame: Frame, answer: Answer) -> _Asked | None:
-        """The request that an answer is to: not every hub copies numbers or names actions."""
-        asked = self._asked.get(link)
-        if not asked:
-            return None
-        found = next(self._fitting(asked, frame, answer), None)
-        if found is not None:
-            asked.remove(found)
-        return found
-
-    @staticmethod
-    def _fitting(asked: list[_Asked], frame: Frame, answer: Answer) -> Iterator[_Asked]:
-        named = [one for one in asked if answer.action in (None, one.body.action)]
-        yield from (one for one in named if one.frame.msg_id == frame.msg_id)
-        yield from (one for one in named if answer.device_id in ("", one.body.device_id))
+    def _line(self, link: Link) -> _Line:
+        line = self._asked.get(link)
+        if line is None:
+            line = self._asked[link] = _Line()
+        return line
 
     def _revoked(self, kind: FactKind, sequence: int, revoke: Revoke, until: int, *, addressed: bool) -> None:
         about = revoke.device_id, revoke.node_id, proof_of(revoke.credential)
