@@ -6,7 +6,7 @@ PYTHON ?= python3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lock demo tour compiled lint types generate check-generated test test-compiled test-fast test-soak test-e2e model-test mutants mutants-sample mistakes judged \
-	model model-long equivalence vectors docs bench-core bench-hub bench-hostile bench-spark clean
+	model model-long equivalence vectors docs bench bench-compiled bench-core bench-hub bench-hostile bench-spark clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -96,6 +96,17 @@ judged: setup ## for every rule a mistake, and the random or exhaustive check th
 
 mutants-sample: setup ## a fixed sample of them, for CI
 	$(PY) -m tools.mutants
+
+bench: setup ## every benchmark, small, and one page of ratios: goal and reached
+	$(PY) -m tests.bench.core
+	$(PY) -m tests.bench.compiled
+	$(PY) -m tests.bench.hub --seconds 1 --rounds 1 --connections 16
+	$(PY) -m tests.bench.hostile
+	$(PY) -m tests.bench.spark 200000
+	$(PY) -m tests.bench.page
+
+bench-compiled: setup ## a step, a replay and a hub: interpreted, and compiled
+	$(PY) -m tests.bench.compiled
 
 bench-core: setup ## cost of a step at 1,000 and at 1,000,000 devices
 	$(PY) -m tests.bench.core
