@@ -166,7 +166,9 @@ def _copy(package: Path, files: list[str], place: Path) -> Path:
     for file in files:
         source = (package / file).read_text(encoding="utf-8")
         try:
-            (copy / file).write_text(rewrite(source, STRUCTS), encoding="utf-8")
+            (copy / file).write_text(
+                rewrite(source, STRUCTS, constants=not file.startswith("shell/")), encoding="utf-8"
+            )
         except NotCompilable as problem:
             raise CannotCompile(f"{file}: {problem}") from problem
     (copy / f"{VALUES.removeprefix('hubauth.').replace('.', '/')}.pyi").write_text(_STUB, encoding="utf-8")

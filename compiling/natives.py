@@ -7,6 +7,7 @@ all that this is made from. A class that is not understood whole stays as it is,
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,6 +16,7 @@ _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 VALUES = "hubauth.core.values"
 FROM_VALUES = frozenset({"astuple", "evolve", "fields", "has"})
 """What of attrs works on native values, too; the names that mypy may look at less closely."""
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]+")
 _IDENTICAL = frozenset({"int", "bool", "str", "bytes", "float"})
 """Types whose ``==`` is as quick as ``is``."""
 _PLAIN_OPTIONS = {"frozen": {"eq", "slots"}, "define": {"eq"}, "Struct": {"frozen", "gc"}}
@@ -76,8 +78,10 @@ class _Unknown(Exception):
     """Something is declared in a way that is not understood here."""
 
 
-def rewrite(source: str, structs: frozenset[str] = frozenset()) -> str:
+def rewrite(source: str, structs: frozenset[str] = frozenset(), *, constants: bool = True) -> str:
     """The source with its values native. ``structs`` are the msgspec classes that msgspec never reads or writes.
+
+    ``constants``: what a module names in capitals is never replaced, not even by a test.
 
     Raises NotCompilable where a class would come to mean something else.
     """
@@ -92,6 +96,8 @@ def rewrite(source: str, structs: frozenset[str] = frozenset()) -> str:
                 lines[start - 1 : node.end_lineno] = [_written(value)]
             elif node.bases:
                 _quote(node, lines)
+        elif constants and isinstance(node, ast.Assign | ast.AnnAssign) and (final := _final(node, module)) is not None:
+            lines[node.lineno - 1 : node.end_lineno] = [final]
         elif isinstance(node, ast.ImportFrom) and node.module == "attrs":
             lines[node.lineno - 1 : node.end_lineno] = [_import_of(node)]
     at = next(node.lineno for node in module.body if not _is_docstring(node))
@@ -105,6 +111,21 @@ def values_in(source: str, structs: frozenset[str] = frozenset()) -> list[str]:
     makers = _makers(module)
     classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
     return [node.name for node in classes if _value_of(node, makers, structs) is not None]
+
+
+def _final(node: ast.Assign | ast.AnnAssign, module: ast.Module) -> str | None:
+    """A constant of the module, declared to be one: else every use of it is looked up by its name."""
+    target = (
+        node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+    )
+    if not isinstance(target, ast.Name) or node.value is None or not _CONSTANT.fullmatch(target.id):
+        return None
+    stores = [each for each in ast.walk(module) if isinstance(each, ast.Name) and each.id == target.id]
+    if sum(isinstance(each.ctx, ast.Store) for each in stores) > 1:
+        return None
+    if isinstance(node, ast.Assign):
+        return f"{target.id}: _Final = {ast.unparse(node.value)}\n"
+    return f"{target.id}: _Final[{ast.unparse(node.annotation)}] = {ast.unparse(node.value)}\n"
 
 
 def _quote(node: ast.ClassDef, lines: list[str]) -> None:

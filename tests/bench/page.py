@@ -67,7 +67,7 @@ def _spark() -> Iterator[list[str]]:
         return max(fitting, key=lambda one: float(one["events"]))
 
     for shape, goal in ((MANY, 1.7), (HOT, 1.6)):
-        alone, spread = (lambda shape=shape: run(shape, "one process", 1)), (lambda shape=shape: run(shape, "Spark", 2))  # type: ignore[misc]
+        alone, spread = (lambda shape=shape: run(shape, "one process", 1)), (lambda shape=shape: run(shape, "Spark", 2))
         yield _row(
             f"Spark, 2 cores : one process, {shape}",
             goal,

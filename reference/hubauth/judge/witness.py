@@ -1,6 +1,7 @@
 """Whoever sees the frames of one hub, and says what they show of devices. It knows nothing of how hubs decide."""
 
 from contextlib import suppress
+from typing import TypeVar
 
 from attrs import define, field
 
@@ -36,6 +37,7 @@ _FRAME_IN, _FRAME_OUT = Kind.FRAME_IN, Kind.FRAME_OUT
 _CMD = int(Major.CMD)
 _Request = Register | Authenticate | AssistRegister | AssistAuthenticate | AssistQueryCredential | Revoke
 
+_Key = TypeVar("_Key")
 
 _BEFORE = -2
 """The row of a request that came before the first row: whoever was asked about it may have answered before, too."""
@@ -58,11 +60,14 @@ class _Line:
         """In the order in which they came."""
         self._numbered: dict[int, list[int]] = {}
         """MsgID -> which of them have it."""
+        self._named: dict[str, list[int]] = {}
+        """Device -> which of them are about it."""
         self._count = 0
 
     def add(self, asked: _Asked) -> None:
         self._waiting[self._count] = asked
         self._numbered.setdefault(asked.frame.msg_id, []).append(self._count)
+        self._named.setdefault(asked.body.device_id, []).append(self._count)
         self._count += 1
         if len(self._waiting) > _MOST:
             self._take(next(iter(self._waiting)))
@@ -73,18 +78,23 @@ class _Line:
         for at in self._numbered.get(msg_id, ()):
             if action in (None, self._waiting[at].body.action):
                 return self._take(at)
-        for at, one in self._waiting.items():
-            if answer.device_id in ("", one.body.device_id) and action in (None, one.body.action):
+        for at in self._named.get(answer.device_id, ()) if answer.device_id else self._waiting:
+            if action in (None, self._waiting[at].body.action):
                 return self._take(at)
         return None
 
     def _take(self, at: int) -> _Asked:
         asked = self._waiting.pop(at)
-        same = self._numbered[asked.frame.msg_id]
-        same.remove(at)
-        if not same:
-            del self._numbered[asked.frame.msg_id]
+        _strike(self._numbered, asked.frame.msg_id, at)
+        _strike(self._named, asked.body.device_id, at)
         return asked
+
+
+def _strike(lists: dict[_Key, list[int]], key: _Key, at: int) -> None:
+    same = lists[key]
+    same.remove(at)
+    if not same:
+        del lists[key]
 
 
 @define
@@ -109,7 +119,7 @@ class Witness:
     def __init__(
         self, policy: Policy, codec: Codec, habits: Habits = AS_THE_RULES_SAY, *, in_order: bool = True
     ) -> None:
-        self._codec, self._habits, self._in_order = codec, habits, in_order
+        self.codec, self._habits, self._in_order = codec, habits, in_order
         self._configured: frozenset[str] = frozenset()
         self._asked: dict[Link, _Line] = {}
         self._devices: dict[str, _Device] = {}
@@ -134,27 +144,30 @@ class Witness:
         facts, self._facts = self._facts, []
         return facts
 
-    def feed(self, event: Event) -> None:
-        """The next row. One that cannot be read shows nothing."""
+    def feed(self, event: Event) -> Frame | None:
+        """The next row, and the frame in it if it has come in. One that cannot be read shows nothing."""
         kind, link = event.kind, event.link
         if kind is _FRAME_IN:
             if event.sub_proto == SUB_PROTO and link is not None:
-                self.received(event.sequence, link, frame_of(event, self._codec))
+                frame = frame_of(event, self.codec)
+                self.received(event.sequence, link, frame)
+                return frame
         elif kind is _FRAME_OUT:
             # What a hub asks others shows nothing of devices, so only what can be an answer is read.
             if event.sub_proto == SUB_PROTO and link in self._asked and event.major != _CMD:
-                self.sent(event.sequence, link, frame_of(event, self._codec))
+                self.sent(event.sequence, link, frame_of(event, self.codec))
         elif kind is Kind.LINK_DOWN or kind is Kind.CLOSE:
             self._asked.pop(link or 0, None)
         elif kind is Kind.START:
             self._asked.clear()
         elif kind in (Kind.OPERATOR, Kind.POLICY):
             with suppress(TraceError):
-                happened = input_of(event, self._codec)
+                happened = input_of(event, self.codec)
                 if isinstance(happened, PolicyChanged):
                     self.configured(happened.policy)
                 elif isinstance(happened, OperatorRevoke):
                     self.commanded(event.sequence, happened)
+        return None
 
     def commanded(self, sequence: int, command: OperatorRevoke) -> None:
         """The operator of the hub revokes."""
