@@ -21,7 +21,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "one hot hub": ("--hubs", "1", "--devices", "200"),
     "login": ("--dialect", "login", "--hubs", "4"),
     "flat": ("--dialect", "flat", "--hubs", "4"),
-    "answers from a cache": ("--fault", "answers_from_cache", "--hubs", "4"),
+    "a session stays": ("--fault", "keeps_link", "--hubs", "4"),
+    "wrong permissions": ("--fault", "wrong_perms", "--hubs", "4"),
     "a frame is lost": ("--fault", "frame_lost", "--hubs", "4"),
     "a wrong code": ("--fault", "wrong_code", "--hubs", "4"),
     "a revoke stops": ("--fault", "revoke_stops", "--hubs", "4"),
@@ -60,10 +61,11 @@ def judged(shape: str, events: int, directory: Path) -> dict[str, Any]:
         "rules": dict(sorted(judgement.rules.items())),
         "hubs": verdicts,
         "facts": {hub: [repr(fact) for fact in replay.take_facts()] for hub, replay in hubs.items()},
-        "last": {hub: [repr(fact) for fact in replay.take_last_facts()] for hub, replay in hubs.items()},
+        "last": {hub: sorted(map(repr, replay.take_last_facts())) for hub, replay in hubs.items()},
         "states": {hub: digest_of(replay.state).hex() for hub, replay in hubs.items() if replay.state is not None},
     }
     count = sum(verdict.events for verdict in judgement.verdicts)
+    # The last facts are a set: the order of a map depends on the process.
     return {"said": said, "count": count, "seconds": used, "compiled": bool(running().modules)}
 
 

@@ -84,7 +84,7 @@ def build(package: Path = PACKAGE, scratch: Path | None = None, jobs: int | None
     built = package / str(runtime.BUILT.name)
     files = compiled_files(package)
     modules = compiled_modules(package)
-    tools = runtime.digest(HERE, [path.name for path in HERE.glob("*.py")])
+    tools = runtime.digest(HERE, ["build.py", "natives.py"])
     if runtime.fits(package, built).modules == modules and _manifest(built / runtime.MANIFEST).get("tools") == tools:
         return built
     compiler = _compiler()
