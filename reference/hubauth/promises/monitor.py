@@ -249,7 +249,7 @@ class Monitor:
         """
         known = self.credentials.get(key)
         if not key:
-            self.welcome = self.welcome.set((event.hub, device_id), event)
+            self.welcome = self.welcome.set((event.hub, device_id), self.welcome.get((event.hub, device_id), event))
         elif known is None or known.device_id != device_id:
             self._breaks("AdmittedByCredential", event, request)
         elif known.doomed is not None and known.doomed.at < self.quiet < request.at:
@@ -265,7 +265,7 @@ class Monitor:
         AdmittedAnywhere: When all is quiet such a device is admitted at every hub that searches its tree.
         """
         known, named = self.credentials.get(body.credential), self.welcome.get((event.hub, body.device_id))
-        if named is not None and not body.credential and reason is Reason.NOT_ADMITTED:
+        if named is not None and named.at < request.at and not body.credential and reason is Reason.NOT_ADMITTED:
             self._breaks("NoLockOut", event, named)
         if known is None or known.device_id != body.device_id or not known.is_live:
             return
