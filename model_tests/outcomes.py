@@ -220,7 +220,8 @@ def successes_go_to_who_waits(seen: Seen) -> Iterator[str]:
     link, body = seen.said
     if not isinstance(seen.happened, Received) or not isinstance(body, Answer) or body.reason is not Reason.OK:
         return
-    if not any(one.purpose is Purpose.UNHEARD and not one.number for one in seen.gone) or body.action is None:
+    settled = [one for one in seen.gone if one.action is body.action and one.device_id in ("", body.device_id)]
+    if not any(one.purpose is Purpose.UNHEARD and not one.number for one in settled) or body.action is None:
         return
     for msg_id, one in seen.before.pending.items():
         agrees = one.asked == link and asked_for(one) is body.action and one.purpose is not Purpose.UNHEARD

@@ -335,6 +335,15 @@ def test_a_revoke_of_another_credential_refuses_nobody() -> None:
         assert hub.session(2).node_id == 30
 
 
+def test_a_revoke_of_another_node_refuses_nobody() -> None:
+    for hub in (returning(), searched(), registering()):
+        asked = hub.last_question(PARENT)
+        hub.happens(OperatorRevoke(Revoke("d", 77, key("d"))))
+        hub.happens(OperatorRevoke(Revoke("d", 77)))
+        hub.answered(PARENT, perms(), msg_id=asked)
+        assert hub.session(2).node_id == 30
+
+
 def test_a_later_register_or_auth_on_the_link_ends_the_wait() -> None:
     for later in (Register("e"), Authenticate("e", key("e")), Authenticate("d", "wrong")):
         hub = returning()
