@@ -218,7 +218,7 @@ class NaiveHub:
             self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
             return
         question = Question(PARENT, link, Action.AUTHENTICATE, device, credential, begun=self.forgotten)
-        place, online = self.places.get(device, ("", False))
+        place, _ = self.places.get(device, ("", False))
         if place != "child":
             self.ask_parent(question, number)
         elif CHILD not in self.links:
@@ -230,7 +230,7 @@ class NaiveHub:
             self.tell_child(first)
             number += len(first)  # each has a MsgID, too
             self.asked.append((CHILD, self.search))
-            self.questions[number] = evolve(question, asked=CHILD, climbs=not online)
+            self.questions[number] = evolve(question, asked=CHILD, climbs=True)
 
     def ask_parent(self, question: Question, number: int) -> None:
         """A search ends with the parent."""
