@@ -181,7 +181,7 @@ class Mistake:
     what: str
     plant: Plant
     breaks: str
-    """The promise that is found broken."""
+    """The promise that is found broken, or what a step must have come to."""
     where: tuple[str, Dialect, str, int]
     """Where it shows: shape, dialect, how answers are numbered, and a seed from which on it is looked for."""
 
@@ -224,12 +224,12 @@ MISTAKES = (
         "RevokedStaysOut",
         (_BELOW, _LOGIN, "zero", 1),
     ),
-    Mistake("FRAME-25: a failure is for the oldest", _oldest_first, "NoLockOut", (_BOTH, _AUTH, "zero", 9)),
+    Mistake("FRAME-25: a failure is for the oldest", _oldest_first, "NoLockOut", (_BELOW, _AUTH, "reordered", 9)),
     Mistake(
         "FRAME-26: a search goes where frames came from",
         _asks_where_frames_came_from,
-        "NoLockOut",
-        (_BOTH, _AUTH, "echo", 6),
+        "HomeIsAskedFirst",
+        (_ABOVE, _AUTH, "echo", 6),
     ),
     Mistake(
         "AUTH-32: a success need not repeat the credential",
