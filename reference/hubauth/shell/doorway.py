@@ -90,8 +90,8 @@ class Standing(Line, frozen=True, kw_only=True):
     """Its node id; 0 for a parent that has never been present."""
     parent: bool
     present: bool
-    standing: Literal["acknowledged", "owed", "unconfirmed"]
-    """``unconfirmed``: it is plain, and was told once and has not answered, or could not be told at all."""
+    standing: Literal["acknowledged", "owed", "unconfirmed", "unsent"]
+    """It is plain and was told once and has not answered: ``unconfirmed``; or it could not be told: ``unsent``."""
 
 
 class Revoked(Reply, frozen=True, kw_only=True, tag="revoked"):

@@ -1,7 +1,8 @@
 """How things are with a hub, at a cost that depends on how many hubs are next to it and not on their devices."""
 
-from collections.abc import Container
+from collections.abc import Mapping
 from time import monotonic
+from types import MappingProxyType
 from typing import Literal
 
 from hubauth import __version__
@@ -59,11 +60,13 @@ def _link(state: State, neighbour: int) -> Link | None:
 
 
 def _standing(
-    state: State, neighbour: int, revoke: Revoke, unconfirmed: Container[int]
-) -> Literal["acknowledged", "owed", "unconfirmed"]:
+    state: State, neighbour: int, revoke: Revoke, unconfirmed: Mapping[int, bool]
+) -> Literal["acknowledged", "owed", "unconfirmed", "unsent"]:
     if is_owed(state, neighbour, revoke):
         return "owed"
     hub = state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour
+    if not unconfirmed.get(hub, True):
+        return "unsent"
     return "unconfirmed" if hub in unconfirmed or _is_open(state, neighbour, revoke) else "acknowledged"
 
 
@@ -72,7 +75,9 @@ def neighbours_of(policy: Policy, state: State) -> list[int]:
     return sorted(set(state.neighbours) | ({PARENT_NEIGHBOUR} if policy.has_parent else set()))
 
 
-def standings(state: State, told: list[int], revoke: Revoke, unconfirmed: Container[int] = ()) -> tuple[Standing, ...]:
+def standings(
+    state: State, told: list[int], revoke: Revoke, unconfirmed: Mapping[int, bool] = MappingProxyType({})
+) -> tuple[Standing, ...]:
     """How things are with a revoke that these neighbours were told of, and some plain ones have not confirmed."""
     return tuple(
         Standing(
