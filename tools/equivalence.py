@@ -31,9 +31,10 @@ from model_tests.equivalence.report import CHANGE, side_by_side, told, told_path
 from model_tests.equivalence.values import Value, parse_after
 from model_tests.equivalence.walks import Walk, random_walk, read_behaviour, replay, walk_module
 from tools import tlc
-from tools.tlc import Model
+from tools.models import HERE, Model, read_catalogue
+from tools.promised import REFINES
 
-WORK = tlc.HERE / "build" / "equivalence"
+WORK = HERE / "build" / "equivalence"
 ENOUGH = 50_000
 """States that the graphs must have together."""
 
@@ -87,17 +88,14 @@ class Row:
 
 @contextmanager
 def _prepared(model: Model) -> Iterator[Path]:
-    """A folder with the model's configuration, without what it checks, and a module that shows its constants.
+    """A folder with a module that shows the model's constants.
 
     Each comparison has one of its own, while it lasts: several of one model may run side by side.
     """
     WORK.mkdir(parents=True, exist_ok=True)
-    constants, checks = re.split(r"^SPECIFICATION \w+\n(?:VIEW \w+\n)?", model.config.read_text(), flags=re.MULTILINE)
     shown = ", ".join(f"{name} |-> {name}" for name in _MACHINES[model.module][1])
     with TemporaryDirectory(prefix=f"{model.name}-", dir=WORK) as name:
         folder = Path(name)
-        (folder / "constants").write_text(constants)
-        (folder / "checks").write_text(checks)
         (folder / "Shown.tla").write_text(
             f"---- MODULE Shown ----\nEXTENDS {model.module}\n"
             f'ShownInit == PrintT("constants") /\\ PrintT([{shown}]) /\\ Init\nEvaluated == vars = vars\n====\n'
@@ -105,11 +103,12 @@ def _prepared(model: Model) -> Iterator[Path]:
         yield folder
 
 
-def _tlc(folder: Path, module: str, config: str, *options: str, recording: bool = True) -> tuple[int, str]:
-    """Run TLC in a folder; its exit code, and what it said."""
-    constants = (folder / "constants").read_text()
-    if not recording:
-        constants = constants.replace("Recording = TRUE", "Recording = FALSE")
+def _tlc(
+    folder: Path, model: Model, module: str, config: str, *options: str, recording: bool = True
+) -> tuple[int, str]:
+    """Run TLC in a folder with a model's constants; its exit code, and what it said."""
+    configuration = model.configuration
+    constants = configuration.constants_text(recording=recording and not configuration.of_behaviours)
     (folder / f"{module}.cfg").write_text(constants + config)
     (folder / "meta").mkdir()
     command = [*tlc.start_tlc("3g", 1, folder / "meta"), *options, "-config", f"{module}.cfg", f"{module}.tla"]
@@ -158,7 +157,7 @@ def _read_graph(folder: Path, model: Model, depth: int | None) -> tuple[AnyMachi
         # One level more for the targets of the last steps, one for those of TLC's own counting.
         module.write_text(module.read_text().replace("====\n", f'Shallow == TLCGet("level") < {depth + 3}\n====\n'))
         config += "CONSTRAINT Shallow\n"
-    code, said = _tlc(folder, "Shown", config, *dump, recording=False)
+    code, said = _tlc(folder, model, "Shown", config, *dump, recording=False)
     if code != 0:
         raise ValueError("\n".join(_failure(code, said)))
     machine = _machine(model, said)
@@ -180,9 +179,6 @@ def check_variant(model: Model) -> Row:
 # Walks
 
 
-_WHOLE_GRAPHS_ONLY = re.compile(r"ACTION_CONSTRAINT Reaching\n|Refines")
-
-
 def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[Row]:
     """Compare random behaviours of a model, both ways."""
     with _prepared(model) as folder:
@@ -195,9 +191,10 @@ def _check_walks(folder: Path, model: Model, behaviours: int) -> list[Row]:
     options = ("-simulate", f"file=traces/walk,num={behaviours}", "-depth", str(LENGTH), "-seed", str(SEED))
     # TLC simulates lazily and would write functions as the text that defines them; comparing a state makes it evaluate.
     # That the model refines the promises is checked on whole graphs (tools/tlc.py), not on simulated ones.
-    checks = "" if model.violates else _WHOLE_GRAPHS_ONLY.sub("", (folder / "checks").read_text())
+    claims = () if model.violates else tuple(name for name in model.checked if name != REFINES)
+    checks = evolve(model.configuration, claims=claims).claims_text()
     config = f"INIT ShownInit\nNEXT Next\nINVARIANT Evaluated\n{checks}"
-    code, said = _tlc(folder, "Shown", config, "-deadlock", *options)
+    code, said = _tlc(folder, model, "Shown", config, "-deadlock", *options)
     if code != 0:
         return [Row(model.name, "replay", 0, 0, 0, 0.0, difference=_failure(code, said))]
     machine = _machine(model, said)
@@ -233,7 +230,7 @@ _WALK_CONFIG = "INIT WalkInit\nNEXT WalkNext\n"
 def _refused(folder: Path, model: Model, machine: AnyMachine, walks: Sequence[Walk]) -> tuple[str, ...]:
     """The first step of a walk that TLC refuses; empty if it accepts all of them."""
     (folder / "Walks.tla").write_text(walk_module(machine, model.module, walks))
-    code, said = _tlc(folder, "Walks", _WALK_CONFIG)
+    code, said = _tlc(folder, model, "Walks", _WALK_CONFIG)
     counts = re.findall(r"(\d+) distinct states found", said)
     if code == 0 and counts and int(counts[-1]) >= sum(len(walk.states) for walk in walks):
         return ()
@@ -244,7 +241,7 @@ def _refused(folder: Path, model: Model, machine: AnyMachine, walks: Sequence[Wa
     lines = told_path(list(walk.events[: at - 1]))
     cut = Walk(walk.states[: at + 1], walk.events[:at])
     (folder / "Walks.tla").write_text(walk_module(machine, model.module, [cut], free=True))
-    _tlc(folder, "Walks", _WALK_CONFIG, "-dump", "dot,actionlabels", "walks.dot", recording=False)
+    _tlc(folder, model, "Walks", _WALK_CONFIG, "-dump", "dot,actionlabels", "walks.dot", recording=False)
     with (folder / "walks.dot").open() as dump:
         allowed = {target for _, target in read_dump(machine, dump).steps[before]} - {before}
     lines += [f"{told(event)} is no step of TLA+. It changes:", *side_by_side(machine.parts, before, after, CHANGE)]
@@ -323,7 +320,7 @@ def gaps(rows: Sequence[Row]) -> list[str]:
     """What a run over everything should have compared and did not."""
     graphs = [row for row in rows if row.what == "graph"]
     states = sum(row.states for row in graphs)
-    modules = {model.name: model.module for model in tlc.read_catalogue().models}
+    modules = {model.name: model.module for model in read_catalogue().models}
     taken = {(modules[row.model], name) for row in graphs for name, _ in row.actions}
     wanted = {(module, name) for module, (_, _, actions) in _MACHINES.items() for name in actions}
     found = [f"{name} of {module} was never compared" for module, name in sorted(wanted - taken)] if graphs else []
@@ -341,9 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     kinds = {"graphs": ("graph",), "walks": ("walks",), "variants": ("variant",)}.get(options.what or "", KINDS)
     models = [
-        model
-        for model in tlc.read_catalogue().models
-        if _comparison(model) in kinds and options.only in ("", model.name)
+        model for model in read_catalogue().models if _comparison(model) in kinds and options.only in ("", model.name)
     ]
     if not models:
         tlc.say("no models selected")

@@ -17,7 +17,7 @@ from hubauth.promises.monitor import Monitor
 from hubauth.seen import promised
 from tests.network.overlooked import OVERLOOKED
 from tests.network.planted import PLANTED, Planted
-from tools import tlc
+from tools.models import read_catalogue
 from tools.promised import definition
 
 PATH = "spec/promises.md"
@@ -63,7 +63,7 @@ def render() -> dict[str, str]:
     """The page, by its path."""
     _, _, facts = (monitor.__doc__ or "").partition("A credential is")
     lines = [HEAD.format(facts=f"A credential is {facts.strip()}")]
-    known, variants = promises(), tlc.read_catalogue().models
+    known, variants = promises(), read_catalogue().models
     for name, promise in known.items():
         lines += [f"## {name}\n", promise.text + "\n"]
         first = next(other.name for other in known.values() if other.judge is promise.judge)

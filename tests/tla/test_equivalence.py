@@ -7,10 +7,11 @@ import pytest
 from attrs import evolve
 
 from hubauth.core import presence
-from tools import equivalence, tlc
+from tools import equivalence
 from tools.equivalence import Row, check_graph, check_variant, check_walks, gaps, table
+from tools.models import read_catalogue
 
-MODELS = {model.name: model for model in tlc.read_catalogue().models}
+MODELS = {model.name: model for model in read_catalogue().models}
 EQUAL = Row("MCBelow", "graph", 1, 60_000, 100_000, 1.0)
 
 
