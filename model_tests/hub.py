@@ -5,7 +5,7 @@ from typing import Any
 
 from hubauth.core.canonical import advance, decode_state, digest_of, encode_state
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import Input, Link, PolicyChanged, Received, TimerFired
+from hubauth.core.inputs import Input, Link, Received, TimerFired
 from hubauth.core.invariants import STATE_INVARIANTS, STEP_INVARIANTS
 from hubauth.core.messages import Body, Frame
 from hubauth.core.model import State
@@ -20,7 +20,7 @@ from hubauth.promises.monitor import Monitor
 from hubauth.seen import tell
 from model_tests import outcomes
 from model_tests.exercised import Tally
-from model_tests.judging import is_refused, sessions_not_online, timers_of
+from model_tests.judging import sessions_not_online, timers_of
 
 TRUSTING = ("OneToOneBinding", "UniqueNodeIds")
 """What a hub cannot promise if it takes strangers for hubs."""
@@ -64,9 +64,7 @@ class OneHub:
         found = self._check_step(before, happened, done) + list(self.history.wrong)
         found += outcomes.check(self.policy, before, happened, done)
         found += self.see(observe({"hub": self.policy}, "hub", before, happened, done))
-        if isinstance(happened, PolicyChanged) and not is_refused(done):
-            self.policy = happened.policy
-        self.state = done.state
+        self.policy, self.state = done.policy, done.state
         found += self._check_state()
         assert not found, "\n".join(found)
         self.digest = advance(self.digest, done)

@@ -1,8 +1,6 @@
 """What the drivers of the machines need to know in order to judge a step."""
 
 from hubauth.core.model import TIMELESS, Route, State
-from hubauth.core.outputs import Note, NoteKind
-from hubauth.core.transition import Step
 
 
 def timers_of(state: State) -> set[int]:
@@ -19,8 +17,3 @@ def sessions_not_online(state: State) -> list[str]:
         if session is not None
         and state.directory.get(session.node_id) != Route(session.device_id, session.node_id, online=True)
     ]
-
-
-def is_refused(done: Step) -> bool:
-    """Whether a changed policy was refused."""
-    return any(isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED for output in done.outputs)

@@ -264,7 +264,6 @@ class PermsMachine:
             version = version.set(node, version[node] + 1)
         policy = self._policy(self._authority, version, default)
         network = tree.feed(world.network, self._authority, PolicyChanged(policy))
-        network = evolve(network, policies=network.policies.set(self._authority, policy))
         return self._settle(evolve(world, version=version, default=default), network)
 
     # What it looks like afterwards

@@ -109,8 +109,7 @@ class Hub:
         self.steps.append(done)
         self.state = done.state
         findings = check_step(self.policy, before, happened, done)
-        if isinstance(happened, PolicyChanged) and NoteKind.POLICY_REFUSED not in [note.kind for note in notes(done)]:
-            self.policy = happened.policy
+        self.policy = done.policy
         findings += check_state(self.policy, done.state)
         assert not findings, findings
         self.digest = advance(self.digest, done)

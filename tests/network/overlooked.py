@@ -89,8 +89,7 @@ def roles_are_named_and_forgotten(story: Watched) -> None:
     """The configuration means somebody by nodes 10 and 11; the sensor is given 12; then it means nobody any more."""
     for roles in ({10: "admin", 11: "admin"}, {}):
         policy = evolve(story.network.policies["root"], node_roles=Map(roles))
-        network = tree.feed(story.network, "root", PolicyChanged(policy))
-        story.become(evolve(network, policies=network.policies.set("root", policy), last=()))
+        story.become(tree.feed(story.network, "root", PolicyChanged(policy)))
         story.settle()
         story.register("sensor" if roles else "other", "A")
 
@@ -106,8 +105,7 @@ def a_binding_is_configured(story: Watched) -> None:
     """The configuration of the authority means the camera by node 10, before anybody has registered."""
     root = story.network.policies["root"]
     policy = evolve(root, provisioned=(*root.provisioned, Provisioned("camera", 10, "k" * 43)))
-    network = tree.feed(story.network, "root", PolicyChanged(policy))
-    story.become(evolve(network, policies=network.policies.set("root", policy), last=()))
+    story.become(tree.feed(story.network, "root", PolicyChanged(policy)))
     story.settle()
     story.register("sensor", "A")
 

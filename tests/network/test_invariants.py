@@ -39,7 +39,7 @@ class Watched:
         done = step(self.hub.policy, self.hub.state, happened)
         if tamper:
             outputs = changes.pop("outputs", done.outputs)
-            done = Step(evolve(done.state, **changes), outputs, done.rules, done.changes)  # type: ignore[arg-type]
+            done = Step(done.policy, evolve(done.state, **changes), outputs, done.rules, done.changes)  # type: ignore[arg-type]
         self.now += 1
         self.history = follow(self.history, self.now, self.hub.policy, self.hub.state, happened, done)
         self.hub.state = done.state

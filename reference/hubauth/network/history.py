@@ -9,11 +9,11 @@ from typing import TypeAlias
 from attrs import evolve, field, frozen
 from immutables import Map
 
-from hubauth.core.inputs import Input, PolicyChanged, Received
+from hubauth.core.inputs import Input, Received
 from hubauth.core.invariants import Findings, accepted_invalidation, becomes_present
 from hubauth.core.messages import Answer, AssistRegister, GetPerms, Reason
 from hubauth.core.model import Purpose, State, is_authority
-from hubauth.core.outputs import Note, NoteKind, Send
+from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
 
@@ -90,10 +90,8 @@ def _to_forget(policy: Policy, before: State, happened: Input, done: Step) -> tu
         return message.node_ids or (EVERY_NODE,)
     if becomes_present(policy, before, done.state):
         return (EVERY_NODE,)
-    if isinstance(happened, PolicyChanged) and is_authority(policy, done.state.node_id) and policy.has_perms:
-        if any(isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED for output in done.outputs):
-            return ()
-        new = happened.policy
+    new = done.policy
+    if new is not policy and is_authority(policy, done.state.node_id) and policy.has_perms:
         nodes = {registration.node_id for registration in done.state.registry.values()}
         nodes |= policy.named_nodes | new.named_nodes
         return tuple(sorted(node_id for node_id in nodes if policy.resolve(node_id) != new.resolve(node_id)))

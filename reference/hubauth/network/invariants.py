@@ -166,7 +166,7 @@ def check(network: Network) -> Findings:
         for happened in network.last
         for line in (
             *check_state(network.policies[happened.hub], happened.step.state),
-            *check_step(network.policies[happened.hub], happened.before, happened.input, happened.step),
+            *check_step(happened.policy, happened.before, happened.input, happened.step),
         )
     ]
     found += [f"{name}: {line}" for name, invariant in ALWAYS.items() for line in invariant(network)]

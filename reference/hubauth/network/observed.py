@@ -14,8 +14,6 @@ from hubauth.core.policy import Assist, Policy
 from hubauth.core.transition import Change, Step
 from hubauth.promises.events import Event, Setting
 
-_REFUSALS = (NoteKind.POLICY_REFUSED, NoteKind.COMMAND_REFUSED)
-
 
 def setting_of(policies: Mapping[str, Policy], hub: str, state: State) -> Setting:
     """What the monitor is told of a hub's configuration among those of its tree."""
@@ -34,7 +32,7 @@ def setting_of(policies: Mapping[str, Policy], hub: str, state: State) -> Settin
 
 def observe(policies: Mapping[str, Policy], hub: str, before: State, happened: Input, done: Step) -> Iterator[Event]:
     """What one step of a hub shows: what it was told, what it says, and what it has then."""
-    refused = any(isinstance(output, Note) and output.kind in _REFUSALS for output in done.outputs)
+    refused = any(isinstance(output, Note) and output.kind is NoteKind.COMMAND_REFUSED for output in done.outputs)
     match happened:
         case LinkUp(link) if link not in before.links:
             yield Event("up", hub, link)
@@ -52,7 +50,7 @@ def observe(policies: Mapping[str, Policy], hub: str, before: State, happened: I
             yield Event("late", hub)
         case OperatorRevoke(revoke, target) if not refused:
             yield Event("commanded", hub, frame=Frame(revoke, target=target))
-        case PolicyChanged(policy) if not refused:
+        case PolicyChanged(policy) if done.policy is policy:
             yield Event("configured", hub, setting=setting_of({**policies, hub: policy}, hub, done.state))
         case _:
             pass

@@ -60,6 +60,8 @@ class Happened:
     """One step that a hub took: what tests and invariants look at."""
 
     hub: Name
+    policy: Policy
+    """The one that the step was given."""
     before: State
     input: Input
     step: Step
@@ -216,13 +218,16 @@ def feed(network: Network, hub: Name, happened: Input) -> Network:
     if hub in network.strangers:
         return _feed_stranger(network, hub, happened)
     before = network.states[hub]
-    done = step(network.policies[hub], before, happened)
+    policy = network.policies[hub]
+    done = step(policy, before, happened)
     network = evolve(
         network,
         states=network.states.set(hub, done.state),
-        last=(Happened(hub, before, happened, done),),
+        last=(Happened(hub, policy, before, happened, done),),
     )
     network = _remember(network, hub, before, happened, done)
+    if done.policy is not policy:
+        network = evolve(network, policies=network.policies.set(hub, done.policy))
     for output in done.outputs:
         match output:
             case Send(link, frame):
