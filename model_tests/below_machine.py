@@ -29,10 +29,11 @@ from hubauth.core.model import Purpose
 from hubauth.core.outputs import Close, Send
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
+from hubauth.lab.hub import OWN_JOURNAL
 from hubauth.promises.events import Event, Setting
 from model_tests.below import CHILD, NODES, PARENT, NaiveHub
 from model_tests.exercised import Tally
-from model_tests.hub import OWN_JOURNAL, OneHub
+from model_tests.hub import OneHub
 
 TALLY = Tally()
 OWN, CHILD_NODE = 5, 20

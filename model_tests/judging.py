@@ -1,12 +1,6 @@
 """What the drivers of the machines need to know in order to judge a step."""
 
-from hubauth.core.model import TIMELESS, Route, State
-
-
-def timers_of(state: State) -> set[int]:
-    """The timers that must be running."""
-    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in TIMELESS}
-    return running | ({state.announce_timer} if state.announcing is not None else set())
+from hubauth.core.model import Route, State
 
 
 def sessions_not_online(state: State) -> list[str]:

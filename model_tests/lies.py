@@ -47,8 +47,9 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Purpose
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister, Trust
+from hubauth.lab.hub import OWN_JOURNAL
 from model_tests.exercised import Tally
-from model_tests.hub import OWN_JOURNAL, OneHub
+from model_tests.hub import OneHub
 from model_tests.trees import Pick, rebound
 
 HUB_A, HUB_B, ADMIN, OWN, AUTHORITY, PLAIN = 20, 21, 22, 5, 40, 70

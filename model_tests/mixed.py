@@ -37,7 +37,7 @@ from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.lab import plain
-from hubauth.network.observed import observe, setting_of
+from hubauth.lab.observed import observe, setting_of
 from hubauth.promises.events import Event, Setting
 from hubauth.promises.monitor import Monitor
 from hubauth.seen import tell

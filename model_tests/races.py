@@ -4,8 +4,8 @@ from attrs import evolve
 
 from hubauth.core.inputs import PARENT, OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import GetPerms, PermsInvalidate, Register, Revoke
-from hubauth.network import tree
-from hubauth.network.tree import Way
+from hubauth.lab import tree
+from hubauth.lab.tree import Way
 from model_tests import world
 from model_tests.trees import Pick
 from model_tests.world import DEVICES, STORM, Event, World

@@ -37,12 +37,13 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Purpose
 from hubauth.core.policy import Dialect, Policy
-from hubauth.network import tree
-from hubauth.network.invariants import check
-from hubauth.network.tree import Network, is_settled
+from hubauth.lab import tree
+from hubauth.lab.invariants import check
+from hubauth.lab.stepping import timers_of
+from hubauth.lab.tree import Network, is_settled
 from model_tests import outcomes
 from model_tests.exercised import Tally
-from model_tests.judging import sessions_not_online, timers_of
+from model_tests.judging import sessions_not_online
 from model_tests.trees import (
     ADMIN_KEY,
     SPARE_KEY,

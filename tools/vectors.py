@@ -19,18 +19,18 @@ from hubauth.core.messages import Body, Malformed
 from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.transition import Step
-from hubauth.network.tree import Happened
+from hubauth.lab import hub as lab_hub
+from hubauth.lab import story as lab_story
+from hubauth.lab.tree import Happened
+from hubauth.lab.wire_cases import WIRE_CASES
 from hubauth.oracle.forms import Unsayable, input_form, read_policy
 from hubauth.oracle.vectors import FORMAT, AnyCase, Case, VectorFile, index_of, record, step_form
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec, NotInDialect
 from hubauth.wire.dialects.nested import answer_word
-from tests.core import harness as core_harness
-from tests.network import harness as network_harness
-from tests.oracle.wire_cases import WIRE_CASES
-from tests.test_rules import plain_tests
 from tools import vector_schemas
 from tools.generate import stale_files, write_files
+from tools.plain_tests import plain_tests
 
 FOLDER = "spec/vectors"
 NOT_ABOUT_THE_PROTOCOL = ("test_canonical", "test_invariants", "test_transition")
@@ -74,25 +74,25 @@ class Recorder:
             self.records.append(made)
         made.steps.append((happened, done))
 
-    def hears_hub(self, hub: core_harness.Hub, happened: Input, done: Step) -> None:
+    def hears_hub(self, hub: lab_hub.Hub, happened: Input, done: Step) -> None:
         self.hears(hub, "", hub.policy, hub.before, happened, done)
 
-    def hears_story(self, story: network_harness.Story, one: Happened) -> None:
-        self.hears(story, one.hub, story.network.policies[one.hub], one.before, one.input, one.step)
+    def hears_story(self, story: lab_story.Story, one: Happened) -> None:
+        self.hears(story, one.hub, one.policy, one.before, one.input, one.step)
 
 
 def recorded(test: Callable[[], None], dialect: Dialect) -> list[Record]:
     """What the hubs of a test did, of those that speak the dialect. Raises what the test raises."""
     recorder = Recorder()
-    core_harness.LISTENERS.append(recorder.hears_hub)
-    network_harness.LISTENERS.append(recorder.hears_story)
-    core_harness.DEFAULT_DIALECT[0] = dialect
+    lab_hub.LISTENERS.append(recorder.hears_hub)
+    lab_story.LISTENERS.append(recorder.hears_story)
+    lab_hub.DEFAULT_DIALECT[0] = dialect
     try:
         test()
     finally:
-        core_harness.LISTENERS.clear()
-        network_harness.LISTENERS.clear()
-        core_harness.DEFAULT_DIALECT[0] = Dialect.AUTH
+        lab_hub.LISTENERS.clear()
+        lab_story.LISTENERS.clear()
+        lab_hub.DEFAULT_DIALECT[0] = Dialect.AUTH
     return [made for made in recorder.records if made.policy.dialect is dialect]
 
 

@@ -1,4 +1,4 @@
-"""What the two machines, over hubauth.network and over TLA+, have in common: how a state is cut into parts."""
+"""What the two machines, over hubauth.lab and over TLA+, have in common: how a state is cut into parts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias, TypeVar

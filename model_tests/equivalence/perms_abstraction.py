@@ -20,7 +20,7 @@ from hubauth.core.messages import (
     Reason,
 )
 from hubauth.core.model import Purpose
-from hubauth.network.tree import Connection, Item, Network
+from hubauth.lab.tree import Connection, Item, Network
 from model_tests.equivalence.values import Value, function, record
 
 CODES = {Reason.OK: "ok", Reason.UNREACHABLE: "away", Reason.FORBIDDEN: "denied"}

@@ -19,9 +19,9 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.policy import Policy, Provisioned
-from hubauth.network import tree
-from hubauth.network.history import History
-from hubauth.network.tree import Network, Way
+from hubauth.lab import tree
+from hubauth.lab.history import History
+from hubauth.lab.tree import Network, Way
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers, as_record, as_records
 from model_tests.equivalence.machine import Event, State, Table
 from model_tests.equivalence.perms_abstraction import (

@@ -1,4 +1,4 @@
-"""The machine of the documents as a hub of ``hubauth.network``, and what it looks like to PlainHub.tla.
+"""The machine of the documents as a hub of ``hubauth.lab``, and what it looks like to PlainHub.tla.
 
 Between the two everything is JSON, through the codec of the dialect. The machine knows nothing of ``trace_id``, by
 which the model tells requests apart: what it passes up gets that of the request that came in, an answer that of the

@@ -24,7 +24,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Pending, Purpose, Registration, State
-from hubauth.network.tree import Connection, Item, Mark, Network, credential
+from hubauth.lab.tree import Connection, Item, Mark, Network, credential
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers
 from model_tests.equivalence.values import Value, function, record
 

@@ -12,10 +12,10 @@ from hubauth.core.model import Purpose
 from hubauth.core.model import State as HubState
 from hubauth.core.policy import Dialect, Policy, Provisioned, Reregister
 from hubauth.core.recovery import after_restart
+from hubauth.lab import tree
+from hubauth.lab.history import History
 from hubauth.lab.plain import PlainHub
-from hubauth.network import tree
-from hubauth.network.history import History
-from hubauth.network.tree import Network, Way
+from hubauth.lab.tree import Network, Way
 from model_tests.equivalence.constants import as_names, as_number, as_record, as_records, as_triples
 from model_tests.equivalence.machine import Event, State, Table
 from model_tests.equivalence.plain_stranger import PlainStranger, plain_value, session_on

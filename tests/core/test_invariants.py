@@ -29,7 +29,7 @@ from hubauth.core.model import Entry, Index, Neighbour, Pending, Purpose, Regist
 from hubauth.core.outputs import Note, NoteKind, Output, Send
 from hubauth.core.policy import Dialect, Policy, Provisioned, Trust
 from hubauth.core.transition import Change, Step
-from tests.core.harness import HUB_A, NODE, Hub, key, listing, mid, root, with_hubs
+from hubauth.lab.hub import HUB_A, NODE, Hub, key, listing, mid, root, with_hubs
 
 
 def names(findings: list[str]) -> list[str]:

@@ -26,7 +26,7 @@ from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.recovery import after_restart, indexed
-from tests.core.harness import HUB_A, NODE, OWN_JOURNAL, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, NODE, OWN_JOURNAL, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
 
 OWN = Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5, key("mid"))
 

@@ -21,7 +21,7 @@ from hubauth.core.model import Entry, Neighbour, Registration, Session
 from hubauth.core.outputs import Close, Note, NoteKind
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB,
     PROVISIONED,
     Hub,

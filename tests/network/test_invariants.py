@@ -20,10 +20,10 @@ from hubauth.core.messages import (
 from hubauth.core.model import FIRST_PLACE
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import HubHistory, follow
-from hubauth.network.tree import Connection, Network, Way
-from tests.core.harness import NODE, Hub, mid
-from tests.network.harness import Story, three_level_story, two_levels
+from hubauth.lab.history import HubHistory, follow
+from hubauth.lab.hub import NODE, Hub, mid
+from hubauth.lab.story import Story, three_level_story, two_levels
+from hubauth.lab.tree import Connection, Network, Way
 
 
 class Watched:

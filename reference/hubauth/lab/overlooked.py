@@ -9,10 +9,10 @@ from hubauth.core.messages import Answer, Authenticate, HubOnline, Reason, Regis
 from hubauth.core.model import Entry, Pending, Purpose, Registration
 from hubauth.core.policy import Provisioned, Reregister
 from hubauth.core.transition import Transition
-from hubauth.network import tree
-from hubauth.network.tree import Way
-from tests.network.harness import configured
-from tests.network.planted import Planted, Watched
+from hubauth.lab import tree
+from hubauth.lab.planted import Planted, Watched
+from hubauth.lab.story import configured
+from hubauth.lab.tree import Way
 
 _cancel_authentications, _on_relayed_answer = revoke._cancel_authentications, authenticate.on_relayed_answer
 _on_register_answer, _allocate, _on_announcement = (

@@ -21,8 +21,8 @@ from hubauth.core.policy import Policy
 from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import History, HubHistory, Name, follow, forget_links
-from hubauth.network.observed import observe, setting_of
+from hubauth.lab.history import History, HubHistory, Name, follow, forget_links
+from hubauth.lab.observed import observe, setting_of
 from hubauth.promises.events import Event
 from hubauth.promises.monitor import Monitor
 

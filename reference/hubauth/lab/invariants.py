@@ -8,8 +8,8 @@ from hubauth.core.invariants import Findings, check_state, check_step
 from hubauth.core.messages import Authenticate, Frame, Revoke
 from hubauth.core.model import State
 from hubauth.core.policy import Reregister
-from hubauth.network.history import HubHistory, Name
-from hubauth.network.tree import Network, connect, deliver, is_settled, say, waiting
+from hubauth.lab.history import HubHistory, Name
+from hubauth.lab.tree import Network, connect, deliver, is_settled, say, waiting
 from hubauth.promises.monitor import Monitor
 from hubauth.seen import tell
 

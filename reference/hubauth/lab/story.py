@@ -9,10 +9,10 @@ from hubauth.core.inputs import Input
 from hubauth.core.messages import Answer, Authenticate, Frame, Offline, Register, Request
 from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy, Provisioned
-from hubauth.network import tree
-from hubauth.network.invariants import check
-from hubauth.network.observed import setting_of
-from hubauth.network.tree import Happened, Network, Way
+from hubauth.lab import tree
+from hubauth.lab.invariants import check
+from hubauth.lab.observed import setting_of
+from hubauth.lab.tree import Happened, Network, Way
 from hubauth.promises.events import Event
 
 EXERCISED: set[str] = set()

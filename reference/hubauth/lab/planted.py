@@ -39,10 +39,10 @@ from hubauth.core.model import Entry, Neighbour, Pending, Registration, Route, S
 from hubauth.core.policy import Reregister
 from hubauth.core.talk import answer_to, settle
 from hubauth.core.transition import Transition
-from hubauth.network import tree
-from hubauth.network.invariants import check
-from hubauth.network.tree import Network, Way
-from tests.network.harness import Story, configured
+from hubauth.lab import tree
+from hubauth.lab.invariants import check
+from hubauth.lab.story import Story, configured
+from hubauth.lab.tree import Network, Way
 
 
 class Watched(Story):
