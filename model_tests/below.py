@@ -11,7 +11,7 @@ from attrs import Factory, define, evolve, frozen
 
 from hubauth.core.messages import Action, Answer, Reason
 from hubauth.core.policy import Assist, Policy
-from model_tests.debts import Debts
+from model_tests.debts import NaiveDebts
 
 PARENT, CHILD, NOBODY = 0, 9, -1
 NODES = {"d1": 30, "d2": 31, "d3": 32}
@@ -71,7 +71,7 @@ class NaiveHub:
     """What a neighbour that does not speak the extension was asked and nobody waits for any more."""
     handled: int = 0
     """The last revoke taken from the parent."""
-    debts: Debts = Factory(lambda self: Debts(self.policy.revoke_batch), takes_self=True)
+    debts: NaiveDebts = Factory(lambda self: NaiveDebts(self.policy.revoke_batch), takes_self=True)
     """What the child is owed."""
     said: list[Said] = Factory(list)
     asked: list[tuple[int, Action]] = Factory(list)

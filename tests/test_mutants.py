@@ -11,7 +11,7 @@ from attrs import evolve
 from model_tests.killing import _parameters
 from model_tests.mutation import AROUND, CORE, MODULES, WITHOUT_DECISIONS, Mutant, mutants_of
 from tools.catalogue import ROOT
-from tools.mutants import Explanation, Verdict, explanations, problems
+from tools.mutants import Explanation, MutantVerdict, explanations, problems
 
 TOY = '''
 def is_adult(age: int) -> bool:
@@ -46,7 +46,7 @@ def ages() -> None:
         assert toy.is_adult(age) == (age >= 18)
 
 
-mutants.cases = lambda: iter([killing.Case("ages", ages)])
+mutants.cases = lambda: iter([killing.MeasuredTest("ages", ages)])
 sys.exit(mutants.main(sys.argv[4:]))
 """
 BELOW_ZERO = [(operator, "if age < 0:") for operator in ("never", "Lt to LtE", "0 to 1")]
@@ -139,8 +139,8 @@ EXPLANATION = Explanation("toy.py", "is_adult", "never", "if age < 0:", "Equival
 def test_an_explanation_is_about_one_function() -> None:
     """The same line in another function may well matter."""
     elsewhere = evolve(MUTANT, qualname="is_child")
-    assert problems([Verdict(MUTANT)], [EXPLANATION], [MUTANT]) == []
-    found = problems([Verdict(MUTANT), Verdict(elsewhere)], [EXPLANATION], [MUTANT, elsewhere])
+    assert problems([MutantVerdict(MUTANT)], [EXPLANATION], [MUTANT]) == []
+    found = problems([MutantVerdict(MUTANT), MutantVerdict(elsewhere)], [EXPLANATION], [MUTANT, elsewhere])
     assert found == [f"survived, not explained: {elsewhere.name}"]
 
 
@@ -150,8 +150,10 @@ def test_what_a_sample_left_out_is_not_judged() -> None:
 
 
 def test_a_mutant_that_is_killed_needs_no_explanation() -> None:
-    assert problems([Verdict(MUTANT, "ages")], [], [MUTANT]) == []
-    assert problems([Verdict(MUTANT, "ages")], [EXPLANATION], [MUTANT]) == [f"explained, but killed: {MUTANT.name}"]
+    assert problems([MutantVerdict(MUTANT, "ages")], [], [MUTANT]) == []
+    assert problems([MutantVerdict(MUTANT, "ages")], [EXPLANATION], [MUTANT]) == [
+        f"explained, but killed: {MUTANT.name}"
+    ]
 
 
 # The core

@@ -26,7 +26,7 @@ from attrs import evolve, frozen
 from model_tests.equivalence import perms_machine, tree_machine
 from model_tests.equivalence.constants import as_record
 from model_tests.equivalence.graph import Graph, compare_graphs, read_dump
-from model_tests.equivalence.machine import Machine, Table, compare
+from model_tests.equivalence.machine import Machine, SharedValues, compare
 from model_tests.equivalence.report import CHANGE, side_by_side, told, told_path
 from model_tests.equivalence.values import Value, parse_after
 from model_tests.equivalence.walks import Walk, random_walk, read_behaviour, replay, walk_module
@@ -60,7 +60,7 @@ _MACHINES: dict[str, tuple[type[AnyMachine], tuple[str, ...], tuple[str, ...]]] 
 
 
 @frozen
-class Row:
+class ComparisonRow:
     """What was compared, and what came of it."""
 
     model: str
@@ -124,23 +124,23 @@ def _failure(code: int, said: str) -> tuple[str, ...]:
 def _machine(model: Model, said: str) -> AnyMachine:
     constants: dict[str, Value] = as_record(parse_after('"constants"\n', said))
     machine: Any = _MACHINES[model.module][0]
-    return machine(constants, Table())  # type: ignore[no-any-return]
+    return machine(constants, SharedValues())  # type: ignore[no-any-return]
 
 
 # Graphs
 
 
-def check_graph(model: Model, depth: int | None = None) -> Row:
+def check_graph(model: Model, depth: int | None = None) -> ComparisonRow:
     """Compare the whole graph of a model with the core's, or that of its first so many steps."""
     started = time.monotonic()
     try:
         machine, graph = read_graph(model, depth)
     except ValueError as error:
-        return Row(model.name, "graph", 0, 0, 0, 0.0, difference=tuple(str(error).splitlines()))
+        return ComparisonRow(model.name, "graph", 0, 0, 0, 0.0, difference=tuple(str(error).splitlines()))
     found = compare_graphs(machine, graph, depth)
     actions = tuple(sorted(found.actions.items()))
     seconds = time.monotonic() - started
-    return Row(model.name, "graph", 1, found.states, found.steps, seconds, actions, found.difference)
+    return ComparisonRow(model.name, "graph", 1, found.states, found.steps, seconds, actions, found.difference)
 
 
 def read_graph(model: Model, depth: int | None = None) -> tuple[AnyMachine, Graph]:
@@ -165,7 +165,7 @@ def _read_graph(folder: Path, model: Model, depth: int | None) -> tuple[AnyMachi
         return machine, read_dump(machine, lines, cut=depth is not None)
 
 
-def check_variant(model: Model) -> Row:
+def check_variant(model: Model) -> ComparisonRow:
     """A deliberate mistake of the model shows: in its graph or, if only devices are told wrong things, in its walks."""
     row = check_graph(model, DEPTH)
     if not row.difference:
@@ -179,13 +179,13 @@ def check_variant(model: Model) -> Row:
 # Walks
 
 
-def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[Row]:
+def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[ComparisonRow]:
     """Compare random behaviours of a model, both ways."""
     with _prepared(model) as folder:
         return _check_walks(folder, model, behaviours)
 
 
-def _check_walks(folder: Path, model: Model, behaviours: int) -> list[Row]:
+def _check_walks(folder: Path, model: Model, behaviours: int) -> list[ComparisonRow]:
     (folder / "traces").mkdir()
     started = time.monotonic()
     options = ("-simulate", f"file=traces/walk,num={behaviours}", "-depth", str(LENGTH), "-seed", str(SEED))
@@ -196,23 +196,23 @@ def _check_walks(folder: Path, model: Model, behaviours: int) -> list[Row]:
     config = f"INIT ShownInit\nNEXT Next\nINVARIANT Evaluated\n{checks}"
     code, said = _tlc(folder, model, "Shown", config, "-deadlock", *options)
     if code != 0:
-        return [Row(model.name, "replay", 0, 0, 0, 0.0, difference=_failure(code, said))]
+        return [ComparisonRow(model.name, "replay", 0, 0, 0, 0.0, difference=_failure(code, said))]
     machine = _machine(model, said)
     replayed = _replay(folder, model, machine, started)
     return [replayed, _walk(folder, model, machine, behaviours)]
 
 
-def _replay(folder: Path, model: Model, machine: AnyMachine, started: float) -> Row:
+def _replay(folder: Path, model: Model, machine: AnyMachine, started: float) -> ComparisonRow:
     """Let the core take the steps of the behaviours that TLC has simulated."""
     behaviours = [read_behaviour(machine, path.read_text()) for path in sorted((folder / "traces").iterdir())]
     difference = next(filter(None, (replay(machine, behaviour) for behaviour in behaviours)), ())
     states = {moment.state for behaviour in behaviours for moment in behaviour}
     steps = sum(len(behaviour) - 1 for behaviour in behaviours)
     seconds = time.monotonic() - started
-    return Row(model.name, "replay", len(behaviours), len(states), steps, seconds, difference=difference)
+    return ComparisonRow(model.name, "replay", len(behaviours), len(states), steps, seconds, difference=difference)
 
 
-def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> Row:
+def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> ComparisonRow:
     """Let TLC say whether random behaviours of the core are behaviours of the model."""
     started = time.monotonic()
     random = Random(SEED)
@@ -221,7 +221,7 @@ def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> R
     states = {state for walk in walks for state in walk.states}
     steps = sum(len(walk.events) for walk in walks)
     seconds = time.monotonic() - started
-    return Row(model.name, "walks", len(walks), len(states), steps, seconds, difference=difference)
+    return ComparisonRow(model.name, "walks", len(walks), len(states), steps, seconds, difference=difference)
 
 
 _WALK_CONFIG = "INIT WalkInit\nNEXT WalkNext\n"
@@ -265,16 +265,16 @@ def _comparison(model: Model) -> str:
     return "variant" if model.violates else model.equality
 
 
-def _check(model: Model) -> list[Row]:
+def _check(model: Model) -> list[ComparisonRow]:
     if model.violates:
         return [check_variant(model)]
     return [check_graph(model)] if model.equality == "graph" else check_walks(model)
 
 
-def run_all(models: Sequence[Model]) -> list[Row]:
+def run_all(models: Sequence[Model]) -> list[ComparisonRow]:
     """Side by side on all cores, the large ones first."""
     ordered = sorted(models, key=lambda model: (model.equality, -model.states))
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     with ProcessPoolExecutor(tlc.CORES) as pool:
         for found in pool.map(_check, ordered):
             for row in found:
@@ -283,7 +283,7 @@ def run_all(models: Sequence[Model]) -> list[Row]:
     return rows
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ComparisonRow]) -> str:
     """One line per comparison."""
     width = max(len(row.model) for row in rows)
     lines = [f"{'model':<{width}}  {'what':<6}  behaviours   states  transitions  seconds  verdict"]
@@ -296,7 +296,7 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[ComparisonRow]) -> str:
     """How much was compared in all."""
 
     def total(what: str) -> tuple[int, int, int]:
@@ -316,7 +316,7 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def gaps(rows: Sequence[Row]) -> list[str]:
+def gaps(rows: Sequence[ComparisonRow]) -> list[str]:
     """What a run over everything should have compared and did not."""
     graphs = [row for row in rows if row.what == "graph"]
     states = sum(row.states for row in graphs)

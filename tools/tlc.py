@@ -40,7 +40,7 @@ _EXIT_VIOLATED = (12, 13)
 
 
 @frozen
-class Outcome:
+class TlcOutcome:
     """What TLC found."""
 
     exit_code: int
@@ -54,11 +54,11 @@ class Outcome:
 
 
 @frozen
-class Result:
+class TlcResult:
     """One run and what came of it."""
 
     model: Model
-    outcome: Outcome
+    outcome: TlcOutcome
     seconds: float
 
     @property
@@ -163,7 +163,7 @@ def command(model: Model, workers: int, metadir: Path) -> list[str]:
     return [*tlc, "-deadlock", "-config", str(config), f"{model.module}.tla"]
 
 
-def run(model: Model, workers: int) -> Result:
+def run(model: Model, workers: int) -> TlcResult:
     """Run TLC to its end, showing how far it is."""
     log_name = f"{model.name}-promise" if model.asks_promise else model.name
     metadir = WORK / f"{log_name}-{os.getpid()}"
@@ -185,7 +185,7 @@ def run(model: Model, workers: int) -> Result:
             if line.startswith("Progress("):
                 say(f"  {model.name} {time.monotonic() - started:.0f} s: {progress(line)}")
     shutil.rmtree(metadir, ignore_errors=True)
-    return Result(model, read_outcome(process.returncode, lines), time.monotonic() - started)
+    return TlcResult(model, read_outcome(process.returncode, lines), time.monotonic() - started)
 
 
 def say(line: str) -> None:
@@ -207,7 +207,7 @@ _DEPTH = re.compile(r"depth of the complete state graph search is (\d+)")
 _SO_FAR = re.compile(r"Progress\((\d+)\)")
 
 
-def read_outcome(exit_code: int, lines: Sequence[str]) -> Outcome:
+def read_outcome(exit_code: int, lines: Sequence[str]) -> TlcOutcome:
     """What TLC's output says."""
     distinct = depth = queued = 0
     violated: list[str] = []
@@ -224,10 +224,10 @@ def read_outcome(exit_code: int, lines: Sequence[str]) -> Outcome:
             violated += names
             errors += [] if names else [line]
     reached = promised.read_reached(lines)
-    return Outcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors), reached)
+    return TlcOutcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors), reached)
 
 
-def judge(model: Model, outcome: Outcome) -> str:
+def judge(model: Model, outcome: TlcOutcome) -> str:
     """What is wrong with this outcome for this model; empty if nothing is."""
     if outcome.distinct == 0:
         return "no states: " + " ".join(outcome.errors or ("TLC said nothing",))
@@ -251,7 +251,7 @@ def judge(model: Model, outcome: Outcome) -> str:
 # All together
 
 
-def run_all(models: Sequence[Model]) -> list[Result]:
+def run_all(models: Sequence[Model]) -> list[TlcResult]:
     """What is short side by side, one worker each, the largest first; then the others one by one with all workers."""
     short = sorted((model for model in models if model.kind in SHORT), key=lambda model: -model.states)
     with ThreadPoolExecutor(CORES) as pool:
@@ -260,7 +260,7 @@ def run_all(models: Sequence[Model]) -> list[Result]:
     return sorted(results, key=lambda result: models.index(result.model))
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[TlcResult]) -> str:
     """One line per run."""
     width = max(len(result.model.name) for result in results)
     rows = [f"{'model':<{width}}  {'distinct':>12}  depth  seconds  verdict"]

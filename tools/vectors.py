@@ -45,7 +45,7 @@ class CannotSay(Exception):
 
 
 @define
-class Record:
+class VectorRecord:
     """What one hub of a test did."""
 
     name: str
@@ -58,18 +58,18 @@ class Record:
         return self.steps[-1][1].state if self.steps else self.state
 
 
-class Recorder:
+class VectorRecorder:
     """Hears every step of one test. A hub whose state the test has changed by hand is another hub from there on."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
-        self._current: list[tuple[object, Record]] = []
+        self.records: list[VectorRecord] = []
+        self._current: list[tuple[object, VectorRecord]] = []
 
     def hears(self, owner: object, name: str, policy: Policy, before: State, happened: Input, done: Step) -> None:
         made = next((one for of, one in self._current if of is owner and one.name == name), None)
         if made is None or made.reached is not before:
             self._current = [(of, one) for of, one in self._current if one is not made]
-            made = Record(name, policy, before)
+            made = VectorRecord(name, policy, before)
             self._current.append((owner, made))
             self.records.append(made)
         made.steps.append((happened, done))
@@ -81,9 +81,9 @@ class Recorder:
         self.hears(story, one.hub, one.policy, one.before, one.input, one.step)
 
 
-def recorded(test: Callable[[], None], dialect: Dialect) -> list[Record]:
+def recorded(test: Callable[[], None], dialect: Dialect) -> list[VectorRecord]:
     """What the hubs of a test did, of those that speak the dialect. Raises what the test raises."""
-    recorder = Recorder()
+    recorder = VectorRecorder()
     lab_hub.LISTENERS.append(recorder.hears_hub)
     lab_story.LISTENERS.append(recorder.hears_story)
     lab_hub.DEFAULT_DIALECT[0] = dialect
@@ -99,7 +99,7 @@ def recorded(test: Callable[[], None], dialect: Dialect) -> list[Record]:
 # From a record to a case
 
 
-def case_of(case_id: str, made: Record) -> Case:
+def case_of(case_id: str, made: VectorRecord) -> Case:
     """The case, if every frame means the same after it has been written and read."""
     policy, dialect = made.policy, made.policy.dialect
     inputs = [input_form(_usual(happened, was), _payload(CODECS[dialect], happened)) for happened, was in made.steps]

@@ -23,7 +23,7 @@ from hubauth.core.transition import Step
 from hubauth.lab.history import HubHistory, follow
 from hubauth.lab.hub import NODE, Hub, mid
 from hubauth.lab.story import Story, three_level_story, two_levels
-from hubauth.lab.tree import Connection, Network, Way
+from hubauth.lab.tree import Network, TreeConnection, Way
 
 
 class Watched:
@@ -196,7 +196,7 @@ def _waiting(network: Network) -> list[tuple[int, Way]]:
     return [(number, way) for number, connection in network.connections.items() for way in _ways(connection)]
 
 
-def _ways(connection: Connection) -> list[Way]:
+def _ways(connection: TreeConnection) -> list[Way]:
     return [way for way, queue in ((Way.UP, connection.up), (Way.DOWN, connection.down)) if queue]
 
 

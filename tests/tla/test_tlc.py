@@ -9,13 +9,13 @@ from attrs import evolve
 
 from tools import tlc
 from tools.models import CATALOGUE, KINDS, TLA, Model, read_catalogue
-from tools.tlc import LIVENESS, Outcome, gaps, judge, read_outcome
+from tools.tlc import LIVENESS, TlcOutcome, gaps, judge, read_outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = {model.name: model for model in read_catalogue().models}
 RIGHT, BUG, LIMIT = (MODELS[name] for name in ("MCTwoLevels", "BugNothingOwed", "LimitUnread"))
 LIVE = MODELS["BugOrderReannounces"]
-EXPLORED = Outcome(0, distinct=10, depth=3)
+EXPLORED = TlcOutcome(0, distinct=10, depth=3)
 
 
 def test_the_catalogue_has_no_gaps() -> None:
@@ -71,7 +71,7 @@ def test_gaps_are_seen() -> None:
     ("model", "outcome", "complaint"),
     [
         (RIGHT, EXPLORED, ""),
-        (RIGHT, Outcome(0), "no states"),
+        (RIGHT, TlcOutcome(0), "no states"),
         (RIGHT, evolve(EXPLORED, queued=1), "not explored to the end"),
         (RIGHT, evolve(EXPLORED, exit_code=12, violated=("NoLockOut",)), "violates NoLockOut"),
         (RIGHT, evolve(EXPLORED, exit_code=75, errors=("Error: x",)), "TLC ended with 75"),
@@ -85,7 +85,7 @@ def test_gaps_are_seen() -> None:
         (LIVE, evolve(EXPLORED, exit_code=13, violated=(LIVENESS,)), ""),
     ],
 )
-def test_judgement(model: Model, outcome: Outcome, complaint: str) -> None:
+def test_judgement(model: Model, outcome: TlcOutcome, complaint: str) -> None:
     assert complaint in judge(model, outcome)
     assert bool(complaint) == bool(judge(model, outcome))
 

@@ -27,13 +27,13 @@ from hubauth.promises.events import Event
 from hubauth.promises.monitor import Monitor
 
 
-class Mark(Enum):
+class QueueMark(Enum):
     """What a queue may hold besides frames."""
 
     DOWN = "down"
 
 
-Item: TypeAlias = Frame | Mark
+Item: TypeAlias = Frame | QueueMark
 
 
 class Way(Enum):
@@ -44,7 +44,7 @@ class Way(Enum):
 
 
 @frozen
-class Connection:
+class TreeConnection:
     """A child (device or hub) connected to a hub. The parent knows it as the link of its own number."""
 
     child: Name
@@ -87,7 +87,7 @@ class Network:
     parents: Map[Name, Name]
     strangers: Map[Name, Stranger] = field(factory=Map)
     """Hubs of other kinds, which nobody watches: they are in ``parents`` and in no other table."""
-    connections: Map[int, Connection] = field(factory=Map)
+    connections: Map[int, TreeConnection] = field(factory=Map)
     next_connection: int = 1
     timers: Map[tuple[Name, int], float] = field(factory=Map)
     inboxes: Map[Name, tuple[Frame, ...]] = field(factory=Map)
@@ -133,7 +133,7 @@ def connect(network: Network, child: Name, parent: Name | None = None) -> Networ
     number = network.next_connection
     network = evolve(
         network,
-        connections=network.connections.set(number, Connection(child, at)),
+        connections=network.connections.set(number, TreeConnection(child, at)),
         next_connection=number + 1,
         last=(),
     )
@@ -156,7 +156,7 @@ def deliver(network: Network, number: int, way: Way) -> Network:
     item, rest = queue[0], queue[1:]
     network = _set_connection(network, number, _queue(connection, way, rest))
     hub, link = (connection.parent, number) if way is Way.UP else (connection.child, PARENT)
-    if item is Mark.DOWN:
+    if item is QueueMark.DOWN:
         network = _close_end(network, number, way)
         return feed(network, hub, LinkDown(link)) if is_hub(network, hub) else _rest(evolve(network, last=()))
     assert isinstance(item, Frame)
@@ -171,8 +171,8 @@ def drop(network: Network, number: int) -> Network:
     connection = network.connections[number]
     broken = evolve(
         connection,
-        up=(Mark.DOWN,) if connection.parent_open else (),
-        down=(Mark.DOWN,) if connection.child_open else (),
+        up=(QueueMark.DOWN,) if connection.parent_open else (),
+        down=(QueueMark.DOWN,) if connection.child_open else (),
     )
     return evolve(_set_connection(network, number, broken), last=())
 
@@ -180,7 +180,7 @@ def drop(network: Network, number: int) -> Network:
 def hang_up(network: Network, number: int) -> Network:
     """A device closes its connection after what it has sent."""
     connection = network.connections[number]
-    network = _set_connection(network, number, _put(connection, Way.UP, Mark.DOWN))
+    network = _set_connection(network, number, _put(connection, Way.UP, QueueMark.DOWN))
     return evolve(_close_end(network, number, Way.DOWN), last=())
 
 
@@ -271,17 +271,17 @@ def _also(earlier: Network, later: Network) -> Network:
     return evolve(later, last=earlier.last + later.last)
 
 
-def _queue(connection: Connection, way: Way, items: tuple[Item, ...]) -> Connection:
+def _queue(connection: TreeConnection, way: Way, items: tuple[Item, ...]) -> TreeConnection:
     return evolve(connection, up=items) if way is Way.UP else evolve(connection, down=items)
 
 
-def _put(connection: Connection, way: Way, item: Item) -> Connection:
+def _put(connection: TreeConnection, way: Way, item: Item) -> TreeConnection:
     if way is Way.UP:
         return evolve(connection, up=(*connection.up, item)) if connection.parent_open else connection
     return evolve(connection, down=(*connection.down, item)) if connection.child_open else connection
 
 
-def _set_connection(network: Network, number: int, connection: Connection) -> Network:
+def _set_connection(network: Network, number: int, connection: TreeConnection) -> Network:
     return evolve(network, connections=network.connections.set(number, connection))
 
 
@@ -328,7 +328,7 @@ def _close(network: Network, hub: Name, link: Link) -> Network:
     if found is None:
         return network
     number, way = found
-    network = _set_connection(network, number, _put(network.connections[number], way, Mark.DOWN))
+    network = _set_connection(network, number, _put(network.connections[number], way, QueueMark.DOWN))
     return _close_end(network, number, Way.UP if way is Way.DOWN else Way.DOWN)
 
 

@@ -11,7 +11,7 @@ from hubauth.core.model import PARENT_NEIGHBOUR, Purpose, Session, State, is_aut
 from hubauth.core.ordered import EMPTY
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
-from hubauth.shell.doorway import NeighbourStatus, Standing, Status
+from hubauth.shell.doorway import NeighbourStatus, RevokeStanding, Status
 
 
 def is_owed(state: State, neighbour: int, revoke: Revoke) -> bool:
@@ -72,10 +72,12 @@ def neighbours_of(policy: Policy, state: State) -> list[int]:
     return sorted(set(state.neighbours) | ({PARENT_NEIGHBOUR} if policy.has_parent else set()))
 
 
-def standings(state: State, told: list[int], revoke: Revoke, unconfirmed: Container[int] = ()) -> tuple[Standing, ...]:
+def standings(
+    state: State, told: list[int], revoke: Revoke, unconfirmed: Container[int] = ()
+) -> tuple[RevokeStanding, ...]:
     """How things are with a revoke that these neighbours were told of, and some plain ones have not confirmed."""
     return tuple(
-        Standing(
+        RevokeStanding(
             hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
             parent=neighbour == PARENT_NEIGHBOUR,
             present=is_present(state, neighbour),

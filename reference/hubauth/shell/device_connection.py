@@ -13,7 +13,7 @@ from hubauth.wire.framing import FrameDecoder, encode_frame, read_frame
 from hubauth.wire.header import Refused, Version
 
 
-class WireOptions(Protocol):
+class DeviceConnectionOptions(Protocol):
     """What a connection depends on."""
 
     @property
@@ -28,10 +28,12 @@ class WireOptions(Protocol):
     def timeout(self) -> float: ...
 
 
-class Wire(asyncio.Protocol):
+class DeviceConnection(asyncio.Protocol):
     """One open connection. ``lost`` is set when it is gone."""
 
-    def __init__(self, options: WireOptions, on_frame: Callable[[Frame], None], on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, options: DeviceConnectionOptions, on_frame: Callable[[Frame], None], on_lost: Callable[[], None]
+    ) -> None:
         self._codec = CODECS[options.dialect]
         self._version = options.version
         self._decoder = FrameDecoder(options.version)
@@ -44,7 +46,7 @@ class Wire(asyncio.Protocol):
     async def connect(
         cls,
         address: Address,
-        options: WireOptions,
+        options: DeviceConnectionOptions,
         on_frame: Callable[[Frame], None],
         on_lost: Callable[[], None],
     ) -> Self:
