@@ -325,7 +325,7 @@ class BelowMachine(RuleBasedStateMachine):
 
     @rule(number=numbers, link=st.sampled_from((PARENT, *LINKS)), device=devices, action=st.sampled_from(list(Action)))
     def answer_of_another(self, number: int, link: int, device: str, action: Action) -> None:
-        """An answer that nobody waits for, or not from this link."""
+        """An answer that no request waits for, or that comes from another link than was asked."""
         question = self.naive.questions.get(number)
         expected = question is not None and question.asked == link
         if link not in self.hub.state.links or expected or number in self.hub.state.pending or action is Action.REVOKE:

@@ -4,7 +4,7 @@ from hubauth.core.model import Route, State
 
 
 def sessions_not_online(state: State) -> list[str]:
-    """Whoever has a session at a hub is online there, and directly."""
+    """Sessions whose device the directory does not show as online at this very hub."""
     return [
         f"SessionsOnlineHere: node {session.node_id} on link {link}"
         for link, session in state.links.items()

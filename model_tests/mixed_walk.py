@@ -111,7 +111,7 @@ class MixedWorld(MixedTree):
     # Coming to rest
 
     def drain(self) -> None:
-        """Everything arrives, and nobody waits for more than that."""
+        """Deliver everything, until no hub waits for a frame."""
         for _ in range(STORM):
             if ways := self.ways():
                 self.deliver(*ways[0])
@@ -170,13 +170,13 @@ class MixedWorld(MixedTree):
                 self.drain()
 
     def meet(self, name: str) -> None:
-        """A hub connects to its parent. One that never authenticates is nobody there before its first assist_*."""
+        """A hub connects to its parent. One that never authenticates has no session before its first assist_."""
         self.connect(name, self.parents[name])
         if name in self._named:
             self.introduce(name)
 
     def introduce(self, name: str) -> None:
-        """Somebody registers at a hub, which assists therefore."""
+        """A device registers at a hub, which therefore sends an assist_ request."""
         self._guests += 1
         number = self.connect(f"guest-{self._guests}", name)
         self.ask(number, "register")
@@ -267,7 +267,7 @@ class MixedWorld(MixedTree):
         return device, home, other
 
     def guess(self, pick: Pick) -> None:
-        """Where a device has not been, somebody claims its name, or another one, at the same time."""
+        """At a hub where a device has not been, a stranger claims its name, or another name, at the same time."""
         device, _, other = self._moves(pick)
         keys, thief = self.keys_of(device)[-1:], pick((device, pick(DEVICES)))
         for name, key in pick([[(thief, WRONG), (device, *keys)], [(device, *keys), (thief, WRONG)]]) if keys else ():

@@ -150,7 +150,7 @@ def home_is_where_it_was_told(seen: SeenStep) -> Iterator[str]:
 
 
 def later_entrance_counts(seen: SeenStep) -> Iterator[str]:
-    """Who registers or authenticates on a link ends the wait of whoever was about to be admitted there (AUTH-30)."""
+    """A register or authenticate on a link ends the wait of a device that was to be admitted there (AUTH-30)."""
     link, body = seen.said
     if link != PARENT and isinstance(body, Register | Authenticate):
         for msg_id, one in seen.before.pending.items():
@@ -184,7 +184,7 @@ def home_is_asked_first(seen: SeenStep) -> Iterator[str]:
 
 
 def missed_hubs_count(seen: SeenStep) -> Iterator[str]:
-    """Found nowhere, and somebody could not be asked: that is not the same as not admitted (AUTH-10)."""
+    """A search that found nothing while one hub could not be asked is answered as unreachable (AUTH-10)."""
     _, body = seen.said
     found_nobody = isinstance(body, Answer) and body.reason is Reason.NOT_ADMITTED
     missed = {(one.asker, one.msg_id) for one in seen.gone if one.missed} if found_nobody else ()
@@ -207,7 +207,7 @@ def queries_move_nobody(seen: SeenStep) -> Iterator[str]:
 
 
 def nothing_is_asked_back(seen: SeenStep) -> Iterator[str]:
-    """What a hub cannot answer it does not ask of whoever has asked (AUTHY-6, AUTH-20)."""
+    """A hub that cannot answer a request does not pass it back to the link that it came from (AUTHY-6, AUTH-20)."""
     link, body = seen.said
     if isinstance(body, GetPerms | AssistRegister | _SEARCHES):
         for to, frame in seen.sent:
@@ -237,7 +237,7 @@ def successes_go_to_who_waits(seen: SeenStep) -> Iterator[str]:
 
 
 def invalidations_go_down(seen: SeenStep) -> Iterator[str]:
-    """What a hub is told to forget, so are all child hubs, plain or not, but the one it came from (PERM-18)."""
+    """A hub passes an invalidation to all child hubs, plain or not, but the one that it came from (PERM-18)."""
     link, body = seen.said
     dropped = any(isinstance(one, Note) for one in seen.done.outputs)
     is_back = becomes_present(seen.policy, seen.before, seen.after)
@@ -284,7 +284,7 @@ def _roles(policy: Policy, state: State) -> dict[int, str]:
 
 
 def privileged_are_not_learnt(seen: SeenStep) -> Iterator[str]:
-    """Nobody who may do something to others is believed to be where a plain hub says (FRAME-26)."""
+    """A route to a privileged node is never learnt from a frame of a plain hub (FRAME-26)."""
     for node_id in seen.after.learnt if seen.after.learnt is not seen.before.learnt else ():
         if node_id in seen.before.learnt:
             continue

@@ -134,7 +134,7 @@ def ask_for_a_replacement(subject: World, pick: Pick) -> None:
 
 @race
 def name_and_forget(subject: World, pick: Pick) -> None:
-    """The authority's configuration means somebody by the nodes that are next, until one device has registered."""
+    """The configuration of the authority names the nodes that are next, until one device has registered."""
     hub = subject.shape.authority
     policy = subject.network.policies[hub]
     first = max(subject.network.states[hub].next_node_id, policy.first_node_id)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Pick(Protocol):
-    """Whoever chooses what happens next: Hypothesis, or a seeded generator."""
+    """Chooses what happens next: Hypothesis, or a seeded generator."""
 
     def __call__(self, options: Sequence[T]) -> T: ...
 

@@ -305,7 +305,7 @@ class World:
 
     @event
     def hostile(self, pick: Pick) -> None:
-        """A device says what only hubs may, answers what nobody asked, claims to be another, or babbles."""
+        """A device sends what only hubs may send, an answer without a request, a foreign source, or nonsense."""
         live = self.live()
         if not live:
             return

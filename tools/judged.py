@@ -119,7 +119,7 @@ class Judge(MeasuredTest):
 
 
 def judges(quick: bool) -> list[MeasuredTest]:
-    """What looks at whatever chance, or every possibility, puts before it, the cheap first."""
+    """The random walks, state machines and exhaustive checks, the cheap ones first."""
     exhaustive = [name for name in vars(test_exhaustive) if name.startswith("test_") and "mistake" not in name]
     walks = [f"{kind} {seed}" for seed in range(QUICK_WALKS if quick else WALKS) for kind in _WALKS]
     cheap = [f"exhaustive {name}" for name in exhaustive if "asked" not in name and "pages" not in name]

@@ -133,7 +133,7 @@ def _stop(run: SoakRun, victim: Process, seconds: float) -> None:
 
 
 def end_all(root: int) -> list[str]:
-    """Kill whatever is left of a run; what that was."""
+    """Kill the processes that a run has left behind, and return them."""
     left = family(root)
     for one in left:
         with suppress(ProcessLookupError):

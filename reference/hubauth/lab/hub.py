@@ -157,7 +157,7 @@ class Hub(SteppedHub):
         assert self.state.directory[node_id].online
 
     def admitted_from_above(self, link: Link, device_id: str, node_id: int, grant: Grant = NO_GRANT) -> str:
-        """A device or, by this grant, a hub registers through the parent, which knows its role or nobody does."""
+        """A device (with the grant of a hub: a hub) registers through the parent, which may tell its role."""
         if link not in self.state.links:
             self.up(link)
         self.receive(link, Register(device_id, journal_of(device_id) if grant == HUB else None))

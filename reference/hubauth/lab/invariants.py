@@ -149,7 +149,7 @@ def broken_promises(network: Network) -> Findings:
 
 
 def _ask_for_admission(network: Network, hub: Name, device_id: str, credential: str) -> Monitor:
-    """What the monitor has seen when somebody with this credential has tried it there, and all is quiet again."""
+    """The monitor after a device has tried this credential at that hub and everything is delivered."""
     number = network.next_connection
     network = connect(network, "somebody with its credential", hub)
     network = say(network, number, Frame(Authenticate(device_id, credential), msg_id=1))

@@ -115,7 +115,7 @@ def build(hubs: dict[Name, tuple[Name | None, Policy]]) -> Network:
 
 
 def is_hub(network: Network, name: Name) -> bool:
-    """Whether this is the name of a hub, of whatever kind."""
+    """Whether this is the name of a hub, ours or a stranger."""
     return name in network.states or name in network.strangers
 
 
@@ -144,7 +144,7 @@ def connect(network: Network, child: Name, parent: Name | None = None) -> Networ
 
 
 def say(network: Network, number: int, frame: Frame) -> Network:
-    """A device (or whatever plays one) puts a frame on its connection."""
+    """The child end of a connection, usually a device, sends a frame."""
     connection = network.connections[number]
     return evolve(network, connections=network.connections.set(number, _put(connection, Way.UP, frame)), last=())
 
@@ -358,7 +358,7 @@ def _show(network: Network, events: Iterable[Event]) -> Network:
 
 
 def _rest(network: Network) -> Network:
-    """Whoever watches is told when all is quiet."""
+    """Tell the monitor if nothing is in flight and every hub is at its parent."""
     if network.monitor is None or not is_settled(network):
         return network
     return _show(network, [Event("quiet" if network.timers else "idle")])

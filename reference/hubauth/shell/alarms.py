@@ -1,4 +1,4 @@
-"""What an operator should hear of: whoever was refused as a device or hub, and devices that were taken over."""
+"""Alarms for the operator: a device or hub was refused, or a device may have been taken over."""
 
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class AlarmSubject(Protocol):
 
 
 def watch_registration(observer: Observer, peer: AlarmSubject, policy: Policy, body: Body, done: Step) -> None:
-    """A device that was known has a new credential: it has lost the old one, or somebody else has taken its place."""
+    """Raise an alarm when a known device gets a new credential: it lost the old one, or a stranger took its place."""
     if isinstance(body, Register | AssistRegister) and policy.has_credentials and _REGISTERED_AGAIN in done.rules:
         observer.alarm("reregistered", peer=peer.peer, subject=body.device_id, device=body.device_id)
 

@@ -108,7 +108,7 @@ class DeviceClient:
         await self.close()
 
     async def close(self) -> None:
-        """Hang up for good."""
+        """Close the connection and do not connect again."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
@@ -142,7 +142,7 @@ class DeviceClient:
         return await self._ask(query or ListRoles())
 
     async def revoke(self, message: Revoke, *, target: int = 0, wait: float = 1.0) -> Answer | None:
-        """Revoke a device everywhere, or at one hub. None: nobody who has it has answered within ``wait`` seconds."""
+        """Revoke a device everywhere, or at one hub. None: no hub has answered within ``wait`` seconds."""
         try:
             return await self._ask(message, target=target, timeout=wait)
         except Unavailable:

@@ -393,7 +393,7 @@ class Connection(asyncio.BufferedProtocol):
             self.check_session(now)
 
     def check_session(self, now: float) -> None:
-        """Likewise, where it depends on who the peer is."""
+        """Check the limits that depend on who the peer is."""
         limits = self._limits
         standing = self.standing
         if standing is _STRANGER:

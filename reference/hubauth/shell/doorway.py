@@ -28,7 +28,7 @@ _PATIENCE = 30.0
 
 
 class DoorLine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One line, whoever says it."""
+    """One line of the conversation, by the operator or by the hub."""
 
 
 # Requests

@@ -140,7 +140,7 @@ def status_of(policy: Policy, state: State, presence: Presence, parent: str, jou
 
 
 def count_pending(state: State) -> int:
-    """The requests that somebody waits for."""
+    """How many pending requests have an asker."""
     return sum(pending.purpose is not Purpose.UNHEARD for pending in state.pending.values())
 
 
