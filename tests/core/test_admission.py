@@ -21,7 +21,7 @@ from hubauth.core.model import Entry, Pending, Purpose, Session
 from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Dialect, Provisioned
 from hubauth.core.transition import Step
-from tests.core.harness import ASK, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import ASK, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
 
 OTHER = Grant("other", ("p.write",))
 

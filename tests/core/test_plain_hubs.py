@@ -17,7 +17,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Plain, Session
 from hubauth.core.outputs import Close
-from tests.core.harness import HUB_A, Hub, dropped, listing, notes, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, Hub, dropped, listing, notes, root, sent, with_hubs
 
 PLAIN = 12
 HERE, THERE = "10.0.0.5", "10.0.0.6"

@@ -19,7 +19,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Purpose
 from hubauth.core.policy import Assist
-from tests.core.harness import HUB_A, HUB_B, NODE, Hub, dropped, key, mid, root, sent
+from hubauth.lab.hub import HUB_A, HUB_B, NODE, Hub, dropped, key, mid, root, sent
 from tests.core.test_plain_answers import below_plain, says, success, told
 from tests.core.test_plain_revokes import between, returns
 

@@ -28,7 +28,7 @@ from hubauth.shell.doorway import (
     ReloadRequest,
     Revoked,
     RevokeRequest,
-    Standing,
+    RevokeStanding,
     Status,
     StatusRequest,
     call,
@@ -192,7 +192,7 @@ def _show_revoked(chosen: argparse.Namespace, answers: list[Answered], outcome: 
         tell("the hub is stopping; what is owed is sent after its next start")
 
 
-def _named(neighbour: Standing) -> str:
+def _named(neighbour: RevokeStanding) -> str:
     known = f"hub {neighbour.hub}" if neighbour.hub else "the parent"
     about = ["parent"] if neighbour.parent and neighbour.hub else []
     about += ["away"] if neighbour.standing in ("owed", "unsent") and not neighbour.present else []

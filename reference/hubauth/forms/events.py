@@ -6,7 +6,6 @@ journal) is seen in what it sent.
 """
 
 from enum import Enum
-from typing import Any, TypeAlias
 
 import msgspec
 from attrs import frozen
@@ -29,7 +28,7 @@ from hubauth.forms.habits import Habits
 from hubauth.forms.policies import PolicyForm, decode_policy, policy_of
 from hubauth.wire.dialects.codec import Codec
 from hubauth.wire.framing import RawFrame, read_frame
-from hubauth.wire.header import Header, Version
+from hubauth.wire.header import Header
 
 VERSION = 1
 """Of the format. A reader refuses rows of a later one."""
@@ -264,28 +263,9 @@ def input_of(event: Event, codec: Codec, fresh: str = "") -> Input:
     raise TraceError(f"row {event.sequence}: {kind.value} without a link")
 
 
-HeaderFields: TypeAlias = dict[str, Any]
-
-
 @frozen
 class Place:
     """Whose rows these are, and where they take place."""
 
     trace: str
     hub: str
-
-
-def header_fields(header: Header, version: Version) -> HeaderFields:
-    """The columns of a row that hold a frame's header."""
-    return {
-        "header": int(version),
-        "major": int(header.major),
-        "sub_proto": header.sub_proto,
-        "flags": header.flags,
-        "msg_id": header.msg_id,
-        "source": header.source,
-        "target": header.target,
-        "trace_id": header.trace_id,
-        "hop_limit": header.hop_limit,
-        "timestamp": header.timestamp,
-    }

@@ -64,7 +64,7 @@ class House:
 
 
 class Caller:
-    """Somebody who has come in with a command."""
+    """One connection to the door, which brings one command."""
 
     def __init__(self, engine: Engine, writer: asyncio.StreamWriter) -> None:
         self._engine = engine
@@ -198,7 +198,7 @@ class Door:
             raise
 
     async def stop(self, seconds: float) -> None:
-        """Let nobody in any more; whoever waits is told how far its command has come, if it listens."""
+        """Accept no more callers, and tell each one that waits how far its command has come."""
         if self._server is not None:
             self._server.close()
         for caller in self._callers:

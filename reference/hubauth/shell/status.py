@@ -12,7 +12,7 @@ from hubauth.core.model import PARENT_NEIGHBOUR, Purpose, Session, State, is_aut
 from hubauth.core.ordered import EMPTY
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
-from hubauth.shell.doorway import NeighbourStatus, Standing, Status
+from hubauth.shell.doorway import NeighbourStatus, RevokeStanding, Status
 
 
 def is_owed(state: State, neighbour: int, revoke: Revoke) -> bool:
@@ -77,10 +77,10 @@ def neighbours_of(policy: Policy, state: State) -> list[int]:
 
 def standings(
     state: State, told: list[int], revoke: Revoke, unconfirmed: Mapping[int, bool] = MappingProxyType({})
-) -> tuple[Standing, ...]:
+) -> tuple[RevokeStanding, ...]:
     """How things are with a revoke that these neighbours were told of, and some plain ones have not confirmed."""
     return tuple(
-        Standing(
+        RevokeStanding(
             hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
             parent=neighbour == PARENT_NEIGHBOUR,
             present=is_present(state, neighbour),
@@ -143,7 +143,7 @@ def status_of(policy: Policy, state: State, presence: Presence, parent: str, jou
 
 
 def count_pending(state: State) -> int:
-    """The requests that somebody waits for."""
+    """How many pending requests have an asker."""
     return sum(pending.purpose is not Purpose.UNHEARD for pending in state.pending.values())
 
 
