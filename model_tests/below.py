@@ -11,7 +11,7 @@ from attrs import Factory, define, evolve, frozen
 
 from hubauth.core.messages import Action, Answer, Reason
 from hubauth.core.policy import Assist, Policy
-from model_tests.debts import Debts
+from model_tests.debts import NaiveDebts
 
 PARENT, CHILD, NOBODY = 0, 9, -1
 NODES = {"d1": 30, "d2": 31, "d3": 32}
@@ -71,7 +71,7 @@ class NaiveHub:
     """What a neighbour that does not speak the extension was asked and nobody waits for any more."""
     handled: int = 0
     """The last revoke taken from the parent."""
-    debts: Debts = Factory(lambda self: Debts(self.policy.revoke_batch), takes_self=True)
+    debts: NaiveDebts = Factory(lambda self: NaiveDebts(self.policy.revoke_batch), takes_self=True)
     """What the child is owed."""
     said: list[Said] = Factory(list)
     asked: list[tuple[int, Action]] = Factory(list)
@@ -157,7 +157,7 @@ class NaiveHub:
         self.announce()
 
     def let_in(self, asked: Question) -> None:
-        """Whoever has waited for a role, and whoever need not."""
+        """Admit a device, after it has waited for its role or without a wait."""
         self.entries[asked.device] = asked.credential
         self.enter(asked.link, asked.device)
         self.answer(asked.link, asked.action, Reason.OK)
@@ -181,7 +181,7 @@ class NaiveHub:
                 self.answer(question.link, question.action, reason)
 
     def fail(self, asked: int, number: int = 0) -> None:
-        """A neighbour is gone: whoever waits for it is told, or let in without it, or the parent is asked instead."""
+        """A neighbour is gone: each that waits is refused or admitted without a role, or the parent asked."""
         lost = {key: question for key, question in sorted(self.questions.items()) if question.asked == asked}
         for key, question in lost.items():
             del self.questions[key]
@@ -218,7 +218,7 @@ class NaiveHub:
             self.answer(link, Action.AUTHENTICATE, Reason.NOT_ADMITTED)
             return
         question = Question(PARENT, link, Action.AUTHENTICATE, device, credential, begun=self.forgotten)
-        place, online = self.places.get(device, ("", False))
+        place, _ = self.places.get(device, ("", False))
         if place != "child":
             self.ask_parent(question, number)
         elif CHILD not in self.links:
@@ -230,7 +230,7 @@ class NaiveHub:
             self.tell_child(first)
             number += len(first)  # each has a MsgID, too
             self.asked.append((CHILD, self.search))
-            self.questions[number] = evolve(question, asked=CHILD, climbs=not online)
+            self.questions[number] = evolve(question, asked=CHILD, climbs=True)
 
     def ask_parent(self, question: Question, number: int) -> None:
         """A search ends with the parent."""
@@ -288,7 +288,7 @@ class NaiveHub:
         return fits[0] if fits and (succeeds or len(fits) == 1) else None
 
     def give_up(self, key: int) -> Question:
-        """Nobody waits any more; without the extension the answer may come without its number."""
+        """Forget who asked. On a plain link remember the request, since its answer may come without a MsgID."""
         question = self.questions.pop(key)
         if self.is_plain(question.asked):
             older = sorted(other for other, one in self.unheard.items() if one.asked == question.asked)

@@ -29,10 +29,11 @@ from hubauth.core.model import Purpose
 from hubauth.core.outputs import Close, Send
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
+from hubauth.lab.hub import OWN_JOURNAL
 from hubauth.promises.events import Event, Setting
 from model_tests.below import CHILD, NODES, PARENT, NaiveHub
 from model_tests.exercised import Tally
-from model_tests.hub import OWN_JOURNAL, OneHub
+from model_tests.hub import OneHub
 
 TALLY = Tally()
 OWN, CHILD_NODE = 5, 20
@@ -324,7 +325,7 @@ class BelowMachine(RuleBasedStateMachine):
 
     @rule(number=numbers, link=st.sampled_from((PARENT, *LINKS)), device=devices, action=st.sampled_from(list(Action)))
     def answer_of_another(self, number: int, link: int, device: str, action: Action) -> None:
-        """An answer that nobody waits for, or not from this link."""
+        """An answer that no request waits for, or that comes from another link than was asked."""
         question = self.naive.questions.get(number)
         expected = question is not None and question.asked == link
         if link not in self.hub.state.links or expected or number in self.hub.state.pending or action is Action.REVOKE:

@@ -11,7 +11,7 @@ Told: TypeAlias = tuple[str, str]
 
 
 @define
-class Debts:
+class NaiveDebts:
     """Every method returns what the neighbour is sent."""
 
     at_once: int

@@ -1,4 +1,4 @@
-"""State machines over the events of ``world`` (networks) and ``lies`` (one hub that anything is said to).
+"""State machines over the events of ``world`` (networks) and ``among_liars`` (one hub that anything is said to).
 
 One rule per event, so that Hypothesis can leave whole kinds of events out of an example; every choice is drawn, so
 that it can shrink them. In the steered machines ``target()`` leads the search, at the end of each example, towards
@@ -14,9 +14,9 @@ from hypothesis import target
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from hubauth.core.policy import Dialect
-from model_tests import lies, races, world
+from model_tests import among_liars, races, world
+from model_tests.among_liars import Liars
 from model_tests.exercised import Tally
-from model_tests.lies import Liars
 from model_tests.steering import Walk, rarity
 from model_tests.trees import SHAPES, Pick, T
 from model_tests.walk import walk, walk_among_liars
@@ -124,7 +124,7 @@ class LiarsMachine(EventMachine):
 
 
 _add_rules(NetworkMachine, races.EVENTS, {"roam": 3, "register": 2, "authenticate": 2, "revoke": 2, "ask_perms": 2})
-_add_rules(LiarsMachine, lies.EVENTS, {"speak": 4, "answer": 4, "enter": 3})
+_add_rules(LiarsMachine, among_liars.EVENTS, {"speak": 4, "answer": 4, "enter": 3})
 for _name in races.EVENTS:
     if _name not in world.FLAT_EVENTS:
         for _copy in range(3):

@@ -1,26 +1,13 @@
 """What the drivers of the machines need to know in order to judge a step."""
 
-from hubauth.core.model import TIMELESS, Route, State
-from hubauth.core.outputs import Note, NoteKind
-from hubauth.core.transition import Step
-
-
-def timers_of(state: State) -> set[int]:
-    """The timers that must be running."""
-    running = {msg_id for msg_id, pending in state.pending.items() if pending.purpose not in TIMELESS}
-    return running | ({state.announce_timer} if state.announcing is not None else set())
+from hubauth.core.model import Route, State
 
 
 def sessions_not_online(state: State) -> list[str]:
-    """Whoever has a session at a hub is online there, and directly."""
+    """Sessions whose device the directory does not show as online at this very hub."""
     return [
         f"SessionsOnlineHere: node {session.node_id} on link {link}"
         for link, session in state.links.items()
         if session is not None
         and state.directory.get(session.node_id) != Route(session.device_id, session.node_id, online=True)
     ]
-
-
-def is_refused(done: Step) -> bool:
-    """Whether a changed policy was refused."""
-    return any(isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED for output in done.outputs)

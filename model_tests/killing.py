@@ -38,7 +38,7 @@ Lines = frozenset[tuple[str, int]]
 
 
 @frozen
-class Case:
+class MeasuredTest:
     """One test, and what it cost and touched when it was run on the core as it is."""
 
     name: str
@@ -65,7 +65,7 @@ def quiet_hypothesis() -> None:
     settings.load_profile("mutants")
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[MeasuredTest]:
     """Every test, cheap kinds first."""
     for pattern in PLAIN:
         for path in sorted(ROOT.glob(f"{pattern}.py")):
@@ -75,12 +75,12 @@ def cases() -> Iterator[Case]:
 
     for seed in range(SEEDS):
         for walk in WALKS:
-            yield Case(f"{walk.__name__} {seed}", partial(walk, seed))
+            yield MeasuredTest(f"{walk.__name__} {seed}", partial(walk, seed))
     for machine in (root_machine.RootMachine, below_machine.BelowMachine):
-        yield Case(machine.__name__, partial(run_state_machine_as_test, machine, settings=settings()))
+        yield MeasuredTest(machine.__name__, partial(run_state_machine_as_test, machine, settings=settings()))
 
 
-def _plain_cases(module_name: str) -> Iterator[Case]:
+def _plain_cases(module_name: str) -> Iterator[MeasuredTest]:
     module = importlib.import_module(module_name)
     for name, function in sorted(vars(module).items()):
         if not name.startswith("test_") or not inspect.isfunction(function):
@@ -90,7 +90,7 @@ def _plain_cases(module_name: str) -> Iterator[Case]:
             if needed <= _FIXTURES or hasattr(function, "hypothesis"):
                 fixtures = needed & _FIXTURES
                 run = partial(_with_fixtures, function, fixtures) if fixtures else function
-                yield Case(f"{module_name}.{name}{label}", partial(run, **arguments))
+                yield MeasuredTest(f"{module_name}.{name}{label}", partial(run, **arguments))
 
 
 def _with_fixtures(function: Callable[..., object], fixtures: set[str], **arguments: Any) -> None:
@@ -117,7 +117,7 @@ def _parameters(function: Any) -> list[tuple[str, dict[str, Any]]]:
     return sets
 
 
-def measured(case: Case) -> Case:
+def measured(case: MeasuredTest) -> MeasuredTest:
     """Run a case on the core as it is, noting time, lines and whether it passes."""
     seen: set[tuple[str, int]] = set()
     files = {str(path_of(f"{module}.py").resolve()): f"{module}.py" for module in (*mutation.MODULES, *mutation.AROUND)}
@@ -137,10 +137,10 @@ def measured(case: Case) -> Case:
     finally:
         sys.settrace(None)
     lines = frozenset((files[name], line) for name, line in seen)
-    return Case(case.name, case.run, time.perf_counter() - started, lines, failure)
+    return MeasuredTest(case.name, case.run, time.perf_counter() - started, lines, failure)
 
 
-def failure_of(case: Case) -> str:
+def failure_of(case: MeasuredTest) -> str:
     """How a case fails; empty if it passes."""
     try:
         case.run()

@@ -37,7 +37,7 @@ from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.lab import plain
-from hubauth.network.observed import observe, setting_of
+from hubauth.lab.observed import observe, setting_of
 from hubauth.promises.events import Event, Setting
 from hubauth.promises.monitor import Monitor
 from hubauth.seen import tell
@@ -46,31 +46,31 @@ from hubauth.wire.framing import RawFrame, read_frame
 from hubauth.wire.header import Header
 from model_tests import outcomes
 
-Said: TypeAlias = Iterable[tuple[Link, plain.Frame | None]]
+Said: TypeAlias = Iterable[tuple[Link, plain.PlainFrame | None]]
 """What a hub sends; None: it closes the link."""
 
 
-def read(dialect: Dialect, frame: plain.Frame) -> Frame:
+def read(dialect: Dialect, frame: plain.PlainFrame) -> Frame:
     """A frame of the wire, as the core takes it."""
     payload = json.dumps(frame.body).encode() if frame.sub_proto == SUB_PROTO else frame.body
     fields = Major(frame.major), frame.sub_proto, 0, frame.msg_id, frame.source, frame.target, 0
     return read_frame(CODECS[dialect], RawFrame(Header((), 0, len(payload), *fields), payload, ())).frame
 
 
-def written(dialect: Dialect, frame: Frame) -> plain.Frame:
+def written(dialect: Dialect, frame: Frame) -> plain.PlainFrame:
     """A frame of the core, as it is on the wire."""
     body = frame.body if isinstance(frame.body, bytes) else json.loads(CODECS[dialect].encode(frame.body))
-    return plain.Frame(body, frame.source, frame.target, frame.msg_id, int(frame.major), frame.sub_proto)
+    return plain.PlainFrame(body, frame.source, frame.target, frame.msg_id, int(frame.major), frame.sub_proto)
 
 
 @dataclass
-class Connection:
+class MixedConnection:
     """A child (device or hub) at a hub, which knows it as the link of its own number; None in a queue is its end."""
 
     child: str
     parent: str
-    up: deque[plain.Frame | None] = field(default_factory=deque)
-    down: deque[plain.Frame | None] = field(default_factory=deque)
+    up: deque[plain.PlainFrame | None] = field(default_factory=deque)
+    down: deque[plain.PlainFrame | None] = field(default_factory=deque)
     child_open: bool = True
     parent_open: bool = True
 
@@ -109,7 +109,7 @@ class EndedSearches:
 class Ours:
     """This project's hub: a policy and a state, moved by ``step`` and checked after every step."""
 
-    def __init__(self, tree: "Tree", name: str, policy: Policy, peers: dict[str, int], setting: Setting) -> None:
+    def __init__(self, tree: "MixedTree", name: str, policy: Policy, peers: dict[str, int], setting: Setting) -> None:
         """``peers`` are the plain hubs that are known by where they connect from."""
         self._tree, self.name, self.policy, self._peers = tree, name, policy, peers
         self.state, self.timers = initial_state(policy, f"journal of {name}"), dict[int, float]()
@@ -126,7 +126,7 @@ class Ours:
     def down(self, link: Link) -> None:
         self.happens(LinkDown(link))
 
-    def receive(self, link: Link, frame: plain.Frame) -> None:
+    def receive(self, link: Link, frame: plain.PlainFrame) -> None:
         self.happens(Received(link, read(self.policy.dialect, frame), self._tree.fresh()))
 
     def revoke(self, message: Revoke) -> None:
@@ -144,7 +144,7 @@ class Ours:
         before, done = self.state, step(self.policy, self.state, happened)
         self.state = done.state
         self._tree.rules.update(done.rules)
-        said: list[tuple[Link, plain.Frame | None]] = []
+        said: list[tuple[Link, plain.PlainFrame | None]] = []
         for output in done.outputs:
             match output:
                 case Send(link, frame):
@@ -186,7 +186,7 @@ class Ours:
 class Strange:
     """A machine of the documents alone. It may also send a revoke back to where it came from."""
 
-    def __init__(self, tree: "Tree", name: str, machine: plain.PlainHub, echoes: bool, setting: Setting) -> None:
+    def __init__(self, tree: "MixedTree", name: str, machine: plain.PlainHub, echoes: bool, setting: Setting) -> None:
         self._tree, self.name, self.machine, self._echoes = tree, name, machine, echoes
         self._dialect, self._asked = Dialect(machine.dialect), dict[Link, tuple[int, Action]]()
         alone = evolve(setting, extended=False, searches=False, replaces=False, plain=True)
@@ -201,9 +201,9 @@ class Strange:
         self._tree.show([Event("down", self.name, link)])
         self._says(self.machine.link_down(link))
 
-    def receive(self, link: Link, frame: plain.Frame) -> None:
+    def receive(self, link: Link, frame: plain.PlainFrame) -> None:
         seen = read(self._dialect, frame)
-        is_hub, echo = link == PARENT or link in self.machine.hubs, list[tuple[Link, plain.Frame]]()
+        is_hub, echo = link == PARENT or link in self.machine.hubs, list[tuple[Link, plain.PlainFrame]]()
         if isinstance(seen.body, Revoke) and is_hub:
             self._tree.show([Event("received", self.name, link, seen)])
             if self._echoes and isinstance(self._tree.hubs[self._tree.neighbour(self.name, link)], Ours):
@@ -236,7 +236,7 @@ class Strange:
     def has_hub(self, link: Link) -> bool:
         return link in self.machine.hubs
 
-    def _says(self, said: list[tuple[Link, plain.Frame]]) -> bool:
+    def _says(self, said: list[tuple[Link, plain.PlainFrame]]) -> bool:
         for link, frame in said:
             if frame.sub_proto == SUB_PROTO:
                 self._shows(link, read(self._dialect, frame))
@@ -260,13 +260,13 @@ class Strange:
 Hub: TypeAlias = Ours | Strange
 
 
-class Tree:
+class MixedTree:
     """Hubs of both kinds, their connections, and what devices have received."""
 
     def __init__(self, dialect: Dialect, parents: dict[str, str]) -> None:
         self.dialect, self.parents = dialect, parents
         self.hubs: dict[str, Hub] = {}
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, MixedConnection] = {}
         self.inboxes: dict[str, list[Answer]] = {}
         self.waits: set[int] = set()
         """Connections of devices that are owed an answer."""
@@ -292,14 +292,14 @@ class Tree:
     def connect(self, child: str, parent: str) -> int:
         self._numbers += 1
         number = self._numbers
-        self.connections[number] = Connection(child, parent)
+        self.connections[number] = MixedConnection(child, parent)
         self.log.append(f"{child} connects to {parent} ({number})")
         self.hubs[parent].up(number, child)
         if child in self.hubs and number in self.connections:
             self.hubs[child].up(PARENT, child)
         return number
 
-    def put(self, number: int, frame: plain.Frame) -> None:
+    def put(self, number: int, frame: plain.PlainFrame) -> None:
         """A device says something."""
         self.log.append(f"({number}) {frame.body}")
         if self.connections[number].parent_open:
@@ -387,7 +387,7 @@ class Tree:
     def strangers(self) -> Iterator[Strange]:
         return (hub for hub in self.hubs.values() if isinstance(hub, Strange))
 
-    def _queue(self, number: int, up: bool) -> deque[plain.Frame | None]:
+    def _queue(self, number: int, up: bool) -> deque[plain.PlainFrame | None]:
         return self.connections[number].up if up else self.connections[number].down
 
     def _number(self, name: str, link: Link) -> int | None:

@@ -177,11 +177,11 @@ def set_to(module: object, name: str, instead: Callable[..., object]) -> Plant:
 
 
 @frozen
-class Mistake:
+class MixedMistake:
     what: str
     plant: Plant
     breaks: str
-    """The promise that is found broken."""
+    """The promise that is found broken, or what a step must have come to."""
     where: tuple[str, Dialect, str, int]
     """Where it shows: shape, dialect, how answers are numbered, and a seed from which on it is looked for."""
 
@@ -191,68 +191,74 @@ _BOTH, _MIDDLE = "plain above and below", "a plain hub in the middle"
 _AUTH, _LOGIN, _FLAT = Dialect.AUTH, Dialect.LOGIN, Dialect.FLAT
 
 MISTAKES = (
-    Mistake("REV-23: a revoke is sent again to who returns", _sends_again, "NoLockOut", (_ABOVE, _AUTH, "echo", 0)),
-    Mistake("REV-23: what is kept is forgotten", _forgets_what_is_kept, "RevokeArrives", (_ABOVE, _AUTH, "echo", 0)),
-    Mistake(
+    MixedMistake(
+        "REV-23: a revoke is sent again to who returns", _sends_again, "NoLockOut", (_ABOVE, _AUTH, "echo", 0)
+    ),
+    MixedMistake(
+        "REV-23: what is kept is forgotten", _forgets_what_is_kept, "RevokeArrives", (_ABOVE, _AUTH, "echo", 0)
+    ),
+    MixedMistake(
         "REV-23: a plain hub is told of no revoke",
         set_to(once, "send", _nothing),
         "RevokeArrives",
         (_ABOVE, _LOGIN, "zero", 0),
     ),
-    Mistake(
+    MixedMistake(
         "REV-22: an answer overtakes what is kept",
         set_to(owed, "send_first", _nothing),
         "NoLockOut",
         (_ABOVE, _LOGIN, "zero", 20),
     ),
-    Mistake("REV-24: an echo is obeyed", set_to(once, "is_echo", _never), "NoLockOut", (_ABOVE, _AUTH, "echo", 0)),
-    Mistake(
+    MixedMistake("REV-24: an echo is obeyed", set_to(once, "is_echo", _never), "NoLockOut", (_ABOVE, _AUTH, "echo", 0)),
+    MixedMistake(
         "REV-24: a plain parent's revoke goes no further",
         _passes_nothing_on_from_a_parent,
         "RevokeArrives",
         (_BOTH, _AUTH, "echo", 0),
     ),
-    Mistake(
+    MixedMistake(
         "REV-24: a plain hub's revoke with a small number is dropped",
         _drops_small_numbers,
         "RevokeArrives",
         (_MIDDLE, _AUTH, "reordered", 0),
     ),
-    Mistake(
+    MixedMistake(
         "REV-11: a search outlives a revoke",
         set_to(revoke, "_cancel_authentications", _nothing),
         "RevokedStaysOut",
         (_BELOW, _LOGIN, "zero", 1),
     ),
-    Mistake("FRAME-25: a failure is for the oldest", _oldest_first, "NoLockOut", (_BOTH, _AUTH, "zero", 9)),
-    Mistake(
+    MixedMistake("FRAME-25: a failure is for the oldest", _oldest_first, "NoLockOut", (_BELOW, _AUTH, "reordered", 9)),
+    MixedMistake(
         "FRAME-26: a search goes where frames came from",
         _asks_where_frames_came_from,
-        "NoLockOut",
-        (_BOTH, _AUTH, "echo", 6),
+        "HomeIsAskedFirst",
+        (_ABOVE, _AUTH, "echo", 6),
     ),
-    Mistake(
+    MixedMistake(
         "AUTH-32: a success need not repeat the credential",
         _believes_without_proof,
         "AdmittedByCredential",
         (_BELOW, _AUTH, "zero", 5),
     ),
-    Mistake(
+    MixedMistake(
         "AUTH-11: a relay keeps what it passes on",
         _keeps_what_it_relays,
         "CredentialsNeverCachedUpstream",
         (_BOTH, _LOGIN, "echo", 0),
     ),
-    Mistake(
+    MixedMistake(
         "REG-7: the authority keeps what it issues",
         _keeps_what_it_issues,
         "CredentialsNeverCachedUpstream",
         (_ABOVE, _AUTH, "reordered", 0),
     ),
-    Mistake("FRAME-16: an answer is given twice", _answers_twice, "NoAnswerWithoutRequest", (_BELOW, _AUTH, "zero", 0)),
-    Mistake("REG-2: a node is given again", _gives_a_node_again, "UniqueNodeIds", (_ABOVE, _FLAT, "zero", 0)),
-    Mistake(
+    MixedMistake(
+        "FRAME-16: an answer is given twice", _answers_twice, "NoAnswerWithoutRequest", (_BELOW, _AUTH, "zero", 0)
+    ),
+    MixedMistake("REG-2: a node is given again", _gives_a_node_again, "UniqueNodeIds", (_ABOVE, _FLAT, "zero", 0)),
+    MixedMistake(
         "REG-9: a device is given another node", _gives_another_node, "OneToOneBinding", (_MIDDLE, _FLAT, "echo", 0)
     ),
-    Mistake("AUTH-15: a name is not always enough", _tires_of_names, "NoLockOut", (_BOTH, _FLAT, "echo", 0)),
+    MixedMistake("AUTH-15: a name is not always enough", _tires_of_names, "NoLockOut", (_BOTH, _FLAT, "echo", 0)),
 )

@@ -7,7 +7,7 @@ from hubauth.core.messages import Revoke
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned
 from hubauth.lab import plain
 from hubauth.promises.events import Event, Setting
-from model_tests.mixed import Ours, Strange, Tree
+from model_tests.mixed import MixedTree, Ours, Strange
 from model_tests.trees import Pick
 from model_tests.walk import RandomPick
 
@@ -43,7 +43,7 @@ def key_of(name: str) -> str:
     return f"h{NODES[name]:042d}"
 
 
-class World(Tree):
+class MixedWorld(MixedTree):
     """A tree to which anything may happen: one method per kind of event, every choice made by ``pick``."""
 
     def __init__(self, parents: dict[str, str], dialect: Dialect, msg_id: str, pick: Pick) -> None:
@@ -111,7 +111,7 @@ class World(Tree):
     # Coming to rest
 
     def drain(self) -> None:
-        """Everything arrives, and nobody waits for more than that."""
+        """Deliver everything, until no hub waits for a frame."""
         for _ in range(STORM):
             if ways := self.ways():
                 self.deliver(*ways[0])
@@ -170,13 +170,13 @@ class World(Tree):
                 self.drain()
 
     def meet(self, name: str) -> None:
-        """A hub connects to its parent. One that never authenticates is nobody there before its first assist_*."""
+        """A hub connects to its parent. One that never authenticates has no session before its first assist_."""
         self.connect(name, self.parents[name])
         if name in self._named:
             self.introduce(name)
 
     def introduce(self, name: str) -> None:
-        """Somebody registers at a hub, which assists therefore."""
+        """A device registers at a hub, which therefore sends an assist_ request."""
         self._guests += 1
         number = self.connect(f"guest-{self._guests}", name)
         self.ask(number, "register")
@@ -226,7 +226,7 @@ class World(Tree):
         data: dict[str, Any] = {"device_id": self.connections[number].child, **({"credential": key} if key else {})}
         body = {"action": word, **data} if self.dialect is Dialect.FLAT else {"action": word, "data": data}
         self._asked += 1
-        self.put(number, plain.Frame(body, msg_id=self._asked))
+        self.put(number, plain.PlainFrame(body, msg_id=self._asked))
         self.waits.add(number)
 
     def arrive(self, pick: Pick) -> None:
@@ -267,7 +267,7 @@ class World(Tree):
         return device, home, other
 
     def guess(self, pick: Pick) -> None:
-        """Where a device has not been, somebody claims its name, or another one, at the same time."""
+        """At a hub where a device has not been, a stranger claims its name, or another name, at the same time."""
         device, _, other = self._moves(pick)
         keys, thief = self.keys_of(device)[-1:], pick((device, pick(DEVICES)))
         for name, key in pick([[(thief, WRONG), (device, *keys)], [(device, *keys), (thief, WRONG)]]) if keys else ():
@@ -291,7 +291,7 @@ class World(Tree):
         self.drop_hub(pick)
         self.settle()
         if number in self.connections:
-            self.put(number, plain.Frame(b"opaque", self.node_of(device), NODES["A"], 1, plain.MSG, 6))
+            self.put(number, plain.PlainFrame(b"opaque", self.node_of(device), NODES["A"], 1, plain.MSG, 6))
         self._enters(device, home, "register")
         self.drain()
         self._enters(device, pick(sorted(self.hubs)), "authenticate", (self.keys_of(device) or [""])[-1])
@@ -303,7 +303,7 @@ class World(Tree):
             if not is_plain(self.connections[number].parent):
                 data = {"device_id": device, "node_id": self.node_of(device)}
                 body = {"action": "offline", "data": data}
-                self.put(number, plain.Frame(body, self.node_of(device), msg_id=900))
+                self.put(number, plain.PlainFrame(body, self.node_of(device), msg_id=900))
 
     def opaque(self, pick: Pick) -> None:
         """A frame of another sub-protocol."""
@@ -311,7 +311,7 @@ class World(Tree):
             number = pick(numbers)
             target = self.node_of(pick(DEVICES))
             source = self.node_of(self.connections[number].child)
-            self.put(number, plain.Frame(b"opaque", source, target, 1, plain.MSG, 6))
+            self.put(number, plain.PlainFrame(b"opaque", source, target, 1, plain.MSG, 6))
 
     # What operators do
 
@@ -385,32 +385,32 @@ class World(Tree):
 
 
 EVENTS: tuple[tuple[Callable[..., None], int], ...] = (
-    (World.deliver_some, 14),
-    (World.flush, 2),
-    (World.arrive, 5),
-    (World.register, 3),
-    (World.authenticate, 4),
-    (World.guess, 2),
-    (World.revoke_amid_search, 1),
-    (World.roam_with_a_trail, 1),
-    (World.many_kept, 1),
-    (World.offline, 1),
-    (World.opaque, 2),
-    (World.revoke, 2),
-    (World.revoke_alone, 1),
-    (World.drop_hub, 2),
-    (World.return_hub, 3),
-    (World.drop_device, 1),
-    (World.restart_hub, 1),
-    (World.run_out_of_patience, 1),
+    (MixedWorld.deliver_some, 14),
+    (MixedWorld.flush, 2),
+    (MixedWorld.arrive, 5),
+    (MixedWorld.register, 3),
+    (MixedWorld.authenticate, 4),
+    (MixedWorld.guess, 2),
+    (MixedWorld.revoke_amid_search, 1),
+    (MixedWorld.roam_with_a_trail, 1),
+    (MixedWorld.many_kept, 1),
+    (MixedWorld.offline, 1),
+    (MixedWorld.opaque, 2),
+    (MixedWorld.revoke, 2),
+    (MixedWorld.revoke_alone, 1),
+    (MixedWorld.drop_hub, 2),
+    (MixedWorld.return_hub, 3),
+    (MixedWorld.drop_device, 1),
+    (MixedWorld.restart_hub, 1),
+    (MixedWorld.run_out_of_patience, 1),
 )
 _WEIGHTED = [event for event, weight in EVENTS for _ in range(weight)]
 
 
-def walk(seed: int, shape: str, dialect: Dialect, msg_id: str, steps: int = 60) -> World:
+def walk(seed: int, shape: str, dialect: Dialect, msg_id: str, steps: int = 60) -> MixedWorld:
     """One walk to its end. Raises AssertionError where something does not hold."""
     pick = RandomPick(seed)
-    world = World(SHAPES[shape], dialect, msg_id, pick)
+    world = MixedWorld(SHAPES[shape], dialect, msg_id, pick)
     for _ in range(steps):
         pick(_WEIGHTED)(world, pick)
     world.finish()

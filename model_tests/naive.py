@@ -90,7 +90,7 @@ class NaiveRoot:
         self.links[link] = device
 
     def forget(self, device: str, keep_open: int | None) -> None:
-        """A revoke: the entry goes, and whoever used it is out."""
+        """A revoke deletes the entry and ends the session of the device."""
         del self.entries[device]
         for link in [link for link, there in self.links.items() if there == device]:
             if self.policy.close_on_revoke and link != keep_open:
@@ -134,7 +134,7 @@ class NaiveRoot:
         return node_id
 
     def _is_kept(self, node_id: int) -> bool:
-        """Whether the configuration means somebody by it."""
+        """Whether the configuration names this node."""
         role = self.policy.node_roles.get(node_id, self.policy.default_role)
         special = role != self.policy.default_role
         return special or any(binding.node_id == node_id for binding in self.policy.provisioned)

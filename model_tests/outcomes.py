@@ -30,11 +30,11 @@ from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
 
-Statement: TypeAlias = "Callable[[Seen], Iterator[str]]"
+Statement: TypeAlias = "Callable[[SeenStep], Iterator[str]]"
 _SEARCHES = AssistAuthenticate | AssistQueryCredential
 
 
-class Seen:
+class SeenStep:
     """One step of one hub."""
 
     def __init__(self, policy: Policy, before: State, happened: Input, done: Step) -> None:
@@ -52,7 +52,7 @@ class Seen:
 
 def check(policy: Policy, before: State, happened: Input, done: Step) -> list[str]:
     """Which statements a step contradicts, each with what it did."""
-    seen = Seen(policy, before, happened, done)
+    seen = SeenStep(policy, before, happened, done)
     return [f"{name}: {line}" for name, statement in STATEMENTS.items() for line in statement(seen)]
 
 
@@ -63,7 +63,7 @@ def _hubs(state: State) -> dict[Link, int]:
 # Revokes and their numbers
 
 
-def numbers_in_order(seen: Seen) -> Iterator[str]:
+def numbers_in_order(seen: SeenStep) -> Iterator[str]:
     """No number overtakes a lower one that is owed and that the link has not carried (EXT-10)."""
     sent: dict[Link, list[int]] = {}
     for link, frame in seen.sent:
@@ -80,7 +80,7 @@ def numbers_in_order(seen: Seen) -> Iterator[str]:
             yield f"{numbers} went to {key}, and {sorted(missed)} had not"
 
 
-def fences_settle_what_went_before(seen: Seen) -> Iterator[str]:
+def fences_settle_what_went_before(seen: SeenStep) -> Iterator[str]:
     """The answer to a fence acknowledges no revoke that was sent behind the fence (EXT-11)."""
     _, body = seen.said
     if isinstance(body, Answer) and body.action is Action.HUB_FENCE:
@@ -90,7 +90,7 @@ def fences_settle_what_went_before(seen: Seen) -> Iterator[str]:
                 yield f"{key} was sent as {owed.turn}, and the fence stood at {last}"
 
 
-def numbers_go_on(seen: Seen) -> Iterator[str]:
+def numbers_go_on(seen: SeenStep) -> Iterator[str]:
     """Towards a neighbour that remembers this hub no number is used that it has handled (EXT-5)."""
     link, body = seen.said
     said: dict[Link, Ext | None] = {one.asker: one.ext for one in seen.gone if one.asker is not None}
@@ -105,7 +105,7 @@ def numbers_go_on(seen: Seen) -> Iterator[str]:
             yield f"{key} has handled {ext.handled}, and {seen.after.neighbours[key].sent + 1} comes next"
 
 
-def echoes_are_equal(seen: Seen) -> Iterator[str]:
+def echoes_are_equal(seen: SeenStep) -> Iterator[str]:
     """Only what equals a revoke that was sent there is taken for its echo (REV-24)."""
     link, body = seen.said
     if isinstance(body, Revoke) and any(isinstance(one, Note) and one.rule == "REV-24" for one in seen.done.outputs):
@@ -118,7 +118,7 @@ def echoes_are_equal(seen: Seen) -> Iterator[str]:
 # Registrations and admissions
 
 
-def renewed_is_not_revoked(seen: Seen) -> Iterator[str]:
+def renewed_is_not_revoked(seen: SeenStep) -> Iterator[str]:
     """A registration that was just made again is not revoked since (REG-11, REV-12)."""
     _, body = seen.said
     if isinstance(body, Register | AssistRegister):
@@ -127,7 +127,7 @@ def renewed_is_not_revoked(seen: Seen) -> Iterator[str]:
             yield f"{body.device_id} registers, and may do so again"
 
 
-def asked_behind_the_answer(seen: Seen) -> Iterator[str]:
+def asked_behind_the_answer(seen: SeenStep) -> Iterator[str]:
     """Whether a credential has arrived is asked behind the answer that brings it (REG-16)."""
     link, body = seen.said
     if isinstance(body, AssistRegister):
@@ -138,7 +138,7 @@ def asked_behind_the_answer(seen: Seen) -> Iterator[str]:
             yield f"{body.device_id} is asked about before the answer"
 
 
-def home_is_where_it_was_told(seen: Seen) -> Iterator[str]:
+def home_is_where_it_was_told(seen: SeenStep) -> Iterator[str]:
     """The child hub that is told of a registration's success is the device's home from then on (REG-15)."""
     for link, frame in seen.sent:
         body = frame.body
@@ -149,8 +149,8 @@ def home_is_where_it_was_told(seen: Seen) -> Iterator[str]:
             yield f"{body.device_id} was given to {hub}, its home is {seen.after.homes.get(body.device_id)}"
 
 
-def later_entrance_counts(seen: Seen) -> Iterator[str]:
-    """Who registers or authenticates on a link ends the wait of whoever was about to be admitted there (AUTH-30)."""
+def later_entrance_counts(seen: SeenStep) -> Iterator[str]:
+    """A register or authenticate on a link ends the wait of a device that was to be admitted there (AUTH-30)."""
     link, body = seen.said
     if link != PARENT and isinstance(body, Register | Authenticate):
         for msg_id, one in seen.before.pending.items():
@@ -158,7 +158,7 @@ def later_entrance_counts(seen: Seen) -> Iterator[str]:
                 yield f"{one.device_id} still waits on link {link}"
 
 
-def entries_do_not_return(seen: Seen) -> Iterator[str]:
+def entries_do_not_return(seen: SeenStep) -> Iterator[str]:
     """Who was let in by an entry of this hub, and waits for its role, brings back no entry that is gone (AUTH-29)."""
     for one in seen.gone:
         waited = one.purpose is Purpose.ADMIT and one.by_entry and one.device_id not in seen.before.whitelist
@@ -169,7 +169,7 @@ def entries_do_not_return(seen: Seen) -> Iterator[str]:
 # Searches
 
 
-def home_is_asked_first(seen: Seen) -> Iterator[str]:
+def home_is_asked_first(seen: SeenStep) -> Iterator[str]:
     """A search goes down to where the device is online, else to its home if it has one (AUTH-20)."""
     _, body = seen.said
     if not isinstance(body, Authenticate | _SEARCHES) or not seen.policy.has_presence:
@@ -183,8 +183,8 @@ def home_is_asked_first(seen: Seen) -> Iterator[str]:
             yield f"{body.device_id} is looked for at {child}, its home is {home}"
 
 
-def missed_hubs_count(seen: Seen) -> Iterator[str]:
-    """Found nowhere, and somebody could not be asked: that is not the same as not admitted (AUTH-10)."""
+def missed_hubs_count(seen: SeenStep) -> Iterator[str]:
+    """A search that found nothing while one hub could not be asked is answered as unreachable (AUTH-10)."""
     _, body = seen.said
     found_nobody = isinstance(body, Answer) and body.reason is Reason.NOT_ADMITTED
     missed = {(one.asker, one.msg_id) for one in seen.gone if one.missed} if found_nobody else ()
@@ -194,7 +194,7 @@ def missed_hubs_count(seen: Seen) -> Iterator[str]:
             yield f"{told.device_id} is not admitted, and a hub was not asked"
 
 
-def queries_move_nobody(seen: Seen) -> Iterator[str]:
+def queries_move_nobody(seen: SeenStep) -> Iterator[str]:
     """To ask for a credential proves nothing about where the device is: who is online stays there (AUTH-33)."""
     link, body = seen.said
     asks = isinstance(body, AssistQueryCredential) and seen.before.links.get(link) is not None
@@ -206,8 +206,8 @@ def queries_move_nobody(seen: Seen) -> Iterator[str]:
                 yield f"node {node_id} was online via {route.via}"
 
 
-def nothing_is_asked_back(seen: Seen) -> Iterator[str]:
-    """What a hub cannot answer it does not ask of whoever has asked (AUTHY-6, AUTH-20)."""
+def nothing_is_asked_back(seen: SeenStep) -> Iterator[str]:
+    """A hub that cannot answer a request does not pass it back to the link that it came from (AUTHY-6, AUTH-20)."""
     link, body = seen.said
     if isinstance(body, GetPerms | AssistRegister | _SEARCHES):
         for to, frame in seen.sent:
@@ -215,12 +215,13 @@ def nothing_is_asked_back(seen: Seen) -> Iterator[str]:
                 yield f"{body.action.value} goes back over link {link}"
 
 
-def successes_go_to_who_waits(seen: Seen) -> Iterator[str]:
+def successes_go_to_who_waits(seen: SeenStep) -> Iterator[str]:
     """A success without its number is for who waits, unless a revoke has followed what was given up (FRAME-25)."""
     link, body = seen.said
     if not isinstance(seen.happened, Received) or not isinstance(body, Answer) or body.reason is not Reason.OK:
         return
-    if not any(one.purpose is Purpose.UNHEARD and not one.number for one in seen.gone) or body.action is None:
+    settled = [one for one in seen.gone if one.action is body.action and one.device_id in ("", body.device_id)]
+    if not any(one.purpose is Purpose.UNHEARD and not one.number for one in settled) or body.action is None:
         return
     for msg_id, one in seen.before.pending.items():
         agrees = one.asked == link and asked_for(one) is body.action and one.purpose is not Purpose.UNHEARD
@@ -235,8 +236,8 @@ def successes_go_to_who_waits(seen: Seen) -> Iterator[str]:
 # Permissions
 
 
-def invalidations_go_down(seen: Seen) -> Iterator[str]:
-    """What a hub is told to forget, so are all child hubs, plain or not, but the one it came from (PERM-18)."""
+def invalidations_go_down(seen: SeenStep) -> Iterator[str]:
+    """A hub passes an invalidation to all child hubs, plain or not, but the one that it came from (PERM-18)."""
     link, body = seen.said
     dropped = any(isinstance(one, Note) for one in seen.done.outputs)
     is_back = becomes_present(seen.policy, seen.before, seen.after)
@@ -253,7 +254,7 @@ def invalidations_go_down(seen: Seen) -> Iterator[str]:
         yield f"the hub on link {child} is not told"
 
 
-def listings_are_complete(seen: Seen) -> Iterator[str]:
+def listings_are_complete(seen: SeenStep) -> Iterator[str]:
     """A listing is what filtering every node that this hub knows by its role and by name leaves (PERM-19, PERM-9)."""
     _, body = seen.said
     answers = [frame.body for _, frame in seen.sent if isinstance(frame.body, Answer)]
@@ -282,8 +283,8 @@ def _roles(policy: Policy, state: State) -> dict[int, str]:
     return roles | {node_id: policy.role_of(node_id) for node_id in sure}
 
 
-def privileged_are_not_learnt(seen: Seen) -> Iterator[str]:
-    """Nobody who may do something to others is believed to be where a plain hub says (FRAME-26)."""
+def privileged_are_not_learnt(seen: SeenStep) -> Iterator[str]:
+    """A route to a privileged node is never learnt from a frame of a plain hub (FRAME-26)."""
     for node_id in seen.after.learnt if seen.after.learnt is not seen.before.learnt else ():
         if node_id in seen.before.learnt:
             continue

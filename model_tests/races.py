@@ -4,8 +4,8 @@ from attrs import evolve
 
 from hubauth.core.inputs import PARENT, OperatorInvalidate, OperatorRevoke
 from hubauth.core.messages import GetPerms, PermsInvalidate, Register, Revoke
-from hubauth.network import tree
-from hubauth.network.tree import Way
+from hubauth.lab import tree
+from hubauth.lab.tree import Way
 from model_tests import world
 from model_tests.trees import Pick
 from model_tests.world import DEVICES, STORM, Event, World
@@ -134,7 +134,7 @@ def ask_for_a_replacement(subject: World, pick: Pick) -> None:
 
 @race
 def name_and_forget(subject: World, pick: Pick) -> None:
-    """The authority's configuration means somebody by the nodes that are next, until one device has registered."""
+    """The configuration of the authority names the nodes that are next, until one device has registered."""
     hub = subject.shape.authority
     policy = subject.network.policies[hub]
     first = max(subject.network.states[hub].next_node_id, policy.first_node_id)

@@ -79,7 +79,7 @@ class RootMachine(RuleBasedStateMachine):
     # Comparing
 
     def receive(self, link: int, body: Body, source: object, **header: Any) -> Step:
-        """A frame from the link's device, or from somebody it claims to be."""
+        """A frame with the node of the link's device as source, or with another node that the device claims to be."""
         self.msg_id += 1
         self.naive.closed = []
         claimed = self.naive.node_on(link) if source == "own" else source

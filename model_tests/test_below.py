@@ -72,12 +72,12 @@ def test_a_search_whose_child_is_away_goes_to_the_parent_at_once(assist: Assist)
     walked.teardown()
 
 
-def test_a_search_for_a_device_that_is_online_at_the_lost_child_ends_there() -> None:
+def test_a_search_goes_on_to_the_parent_also_if_the_device_is_online_at_the_lost_child() -> None:
     walked = machine(Assist.AUTH)
     walked.announce("d2")
     walked.authenticate(1, "d2", 0, empty=False)
     walked.disturb("child", 0)
-    assert walked.naive.said == [(1, Action.AUTHENTICATE, Reason.UNREACHABLE)]
+    assert not walked.naive.said and asked_of_parent(walked) == [Action.ASSIST_AUTHENTICATE]
     walked.teardown()
 
 

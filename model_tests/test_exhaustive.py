@@ -4,9 +4,9 @@ Each is stated as what must be true of the outcome, not as the way to it. Every 
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import chain, combinations, permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import pytest
@@ -63,10 +63,6 @@ SESSIONS: dict[Link, Session | None] = {
     PLAIN: Session("plain", PLAIN_NODE, is_hub=True),
 }
 C = "c" * 43
-
-
-def subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
 
 
 def below(policy: Policy, present: bool = True, **tables: Any) -> State:

@@ -28,7 +28,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Registration, Session, State, bound_node, online_group
 from hubauth.core.policy import Policy, Provisioned, Trust
 from hubauth.core.transition import Transition
-from tests.core.harness import NODE, PROVISIONED, dropped, key, mid, reply, root, sent, with_hubs
+from hubauth.lab.hub import NODE, PROVISIONED, dropped, key, mid, reply, root, sent, with_hubs
 
 
 def test_a_request_times_out_while_announcements_are_under_way() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from hubauth.core.policy import Dialect
-from model_tests.mixed_mistakes import MISTAKES, Mistake
+from model_tests.mixed_mistakes import MISTAKES, MixedMistake
 from model_tests.mixed_walk import MSG_IDS, SHAPES, walk
 
 SEEDS = {"dev": 1, "ci": 6, "long": 300}[os.environ.get("HYPOTHESIS_PROFILE", "dev")]
@@ -60,7 +60,7 @@ def test_a_walk_that_ended_badly_once(seed: int, shape: str, msg_id: str) -> Non
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)
-def test_a_mistake_is_found(mistake: Mistake) -> None:
+def test_a_mistake_is_found(mistake: MixedMistake) -> None:
     shape, dialect, msg_id, first = mistake.where
     for seed in range(first, first + TRIES):
         with pytest.MonkeyPatch.context() as patch:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from hubauth.lab.overlooked import OVERLOOKED
+from hubauth.lab.planted import Planted
 from model_tests.walk import walk
-from tests.network.overlooked import OVERLOOKED
-from tests.network.planted import Planted
 
 SEEDS = 400
 

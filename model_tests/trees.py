@@ -6,15 +6,15 @@ from typing import Any, Protocol, TypeVar
 from attrs import evolve, frozen
 
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
-from hubauth.network import tree
-from hubauth.network.tree import Network
-from tests.network.harness import ADMIN_NODE, child_hub, listed, root_hub, verified
+from hubauth.lab import tree
+from hubauth.lab.story import ADMIN_NODE, child_hub, listed, root_hub, verified
+from hubauth.lab.tree import Network
 
 T = TypeVar("T")
 
 
 class Pick(Protocol):
-    """Whoever chooses what happens next: Hypothesis, or a seeded generator."""
+    """Chooses what happens next: Hypothesis, or a seeded generator."""
 
     def __call__(self, options: Sequence[T]) -> T: ...
 

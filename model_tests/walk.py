@@ -1,13 +1,13 @@
-"""Random walks over the events of ``world`` and ``lies``, by a seed and without Hypothesis: fast enough for mutants."""
+"""Random walks over the events of ``world`` and ``among_liars``, by a seed and without Hypothesis: fast enough."""
 
 import random
 from collections.abc import Sequence
 from typing import Any
 
 from hubauth.core.policy import Dialect
-from model_tests import lies, races
+from model_tests import among_liars, races
+from model_tests.among_liars import Liars
 from model_tests.exercised import Tally
-from model_tests.lies import Liars
 from model_tests.trees import SHAPES, T
 from model_tests.world import FLAT_EVENTS, World
 
@@ -57,10 +57,10 @@ def walk(seed: int, steps: int = 60, tally: Tally | None = None) -> None:
 def walk_among_liars(seed: int, steps: int = 60, tally: Tally | None = None) -> None:
     """The same for one hub that anything is said to."""
     pick = RandomPick(seed)
-    names = _weighted(set(lies.EVENTS))
+    names = _weighted(set(among_liars.EVENTS))
     subject = Liars(pick, tally or Tally())
     for _ in range(steps):
-        lies.EVENTS[pick(names)](subject, pick)
+        among_liars.EVENTS[pick(names)](subject, pick)
     subject.finish()
 
 

@@ -12,18 +12,16 @@ from tools.catalogue import ROOT
 
 PACKAGE = ROOT / "reference" / "hubauth"
 
-_BELOW = {"specification", "network", "seen", "promises", "wire", "core"}
+_BELOW = {"specification", "seen", "promises", "wire", "core"}
 MAY_IMPORT = {
     "compiled": {"compiled"},
     "private": {"private"},
     "bounded": {"bounded"},
     "report": {"report"},
-    "lab": {"lab"},
     "specification": {"specification"},
     "core": {"core"},
     "promises": {"promises", "core"},
     "seen": {"seen", "promises", "core"},
-    "network": {"network", "seen", "promises", "core"},
     "wire": {"wire", "core"},
     "forms": {"forms", "report", "wire", "core"},
     "judge": {"judge", "forms", "seen", "promises", "report", "specification", "wire", "core"},
@@ -31,6 +29,7 @@ MAY_IMPORT = {
     "spark": {"spark", "trace", "judge", "forms", "report", "private", *_BELOW},
     "oracle": {"oracle", "trace", "judge", "forms", "report", "private", "bounded", *_BELOW},
     "shell": {"shell", "trace", "forms", "report", "private", "bounded", "seen", "promises", "wire", "core"},
+    "lab": {"lab", "oracle", "forms", "seen", "promises", "wire", "core"},
     "pytest": {"pytest", "oracle", "shell", "trace", "judge", "forms", "report", "specification", "wire", "core"},
     "cli": {
         "cli",
@@ -47,9 +46,18 @@ MAY_IMPORT = {
         *_BELOW,
     },
 }
-"""Each room of the house, and the rooms it may know of."""
+"""Each room of the house, and the rooms it may know of. No other room knows the laboratory."""
 
-PURE = ("core", "promises", "seen", "network", "wire", "lab", "forms", "judge")
+AROUND = {
+    "model_tests": {"model_tests"},
+    "tools": {"tools", "model_tests"},
+    "tests": {"tests", "tools", "model_tests"},
+}
+"""What surrounds the package. Tools run the model tests, and both are tested; nothing points back."""
+EXCEPTED = {"tools": {"tests.oracle.conform.hubs"}}
+"""Planted mistakes are shown to the conformance run as its own tests do."""
+
+PURE = ("core", "promises", "seen", "wire", "lab", "forms", "judge")
 WORLDLY = {
     "asyncio",
     "builtins",
@@ -111,7 +119,7 @@ def called(path: Path) -> Iterator[str]:
 
 def test_every_room_has_its_place_in_the_house() -> None:
     found = rooms()
-    assert {"core", "network", "wire"} <= set(found)
+    assert {"core", "lab", "wire"} <= set(found)
     assert set(found) <= set(MAY_IMPORT)
 
 
@@ -154,11 +162,25 @@ def test_what_is_pure_calls_nothing_of_the_world(room: str) -> None:
         assert not calls, f"{path} calls {sorted(calls)}"
 
 
-@pytest.mark.parametrize("room", ["private", "report", "lab"])
+@pytest.mark.parametrize("room", ["private", "report"])
 def test_what_everybody_uses_needs_nothing_but_python(room: str) -> None:
     for path in sources(room):
         others = {name.split(".")[0] for name in imported(path)} - {"hubauth"}
         assert others <= sys.stdlib_module_names, f"{path} imports {sorted(others)}"
+
+
+def test_the_plain_hub_knows_the_documents_and_nothing_of_ours() -> None:
+    others = {name.split(".")[0] for name in imported(PACKAGE / "lab" / "plain.py")}
+    assert others and others <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("folder", sorted(AROUND))
+def test_what_surrounds_the_package_shares_the_laboratory_and_nothing_else(folder: str) -> None:
+    files = sorted((ROOT / folder).rglob("*.py"))
+    assert files
+    found = {name for path in files for name in imported(path) if name.split(".")[0] in AROUND}
+    foreign = {name for name in found if name.split(".")[0] not in AROUND[folder]}
+    assert {name.rpartition(".")[0] for name in foreign} == EXCEPTED.get(folder, set())
 
 
 @pytest.mark.parametrize("room", rooms())

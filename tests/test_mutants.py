@@ -11,7 +11,7 @@ from attrs import evolve
 from model_tests.killing import _parameters
 from model_tests.mutation import AROUND, CORE, MODULES, WITHOUT_DECISIONS, Mutant, mutants_of
 from tools.catalogue import ROOT
-from tools.mutants import Explanation, Verdict, explanations, problems
+from tools.mutants import Explanation, MutantVerdict, explanations, problems
 
 TOY = '''
 def is_adult(age: int) -> bool:
@@ -46,7 +46,7 @@ def ages() -> None:
         assert toy.is_adult(age) == (age >= 18)
 
 
-mutants.cases = lambda: iter([killing.Case("ages", ages)])
+mutants.cases = lambda: iter([killing.MeasuredTest("ages", ages)])
 sys.exit(mutants.main(sys.argv[4:]))
 """
 BELOW_ZERO = [(operator, "if age < 0:") for operator in ("never", "Lt to LtE", "0 to 1")]
@@ -139,8 +139,8 @@ EXPLANATION = Explanation("toy.py", "is_adult", "never", "if age < 0:", "Equival
 def test_an_explanation_is_about_one_function() -> None:
     """The same line in another function may well matter."""
     elsewhere = evolve(MUTANT, qualname="is_child")
-    assert problems([Verdict(MUTANT)], [EXPLANATION], [MUTANT]) == []
-    found = problems([Verdict(MUTANT), Verdict(elsewhere)], [EXPLANATION], [MUTANT, elsewhere])
+    assert problems([MutantVerdict(MUTANT)], [EXPLANATION], [MUTANT]) == []
+    found = problems([MutantVerdict(MUTANT), MutantVerdict(elsewhere)], [EXPLANATION], [MUTANT, elsewhere])
     assert found == [f"survived, not explained: {elsewhere.name}"]
 
 
@@ -150,8 +150,10 @@ def test_what_a_sample_left_out_is_not_judged() -> None:
 
 
 def test_a_mutant_that_is_killed_needs_no_explanation() -> None:
-    assert problems([Verdict(MUTANT, "ages")], [], [MUTANT]) == []
-    assert problems([Verdict(MUTANT, "ages")], [EXPLANATION], [MUTANT]) == [f"explained, but killed: {MUTANT.name}"]
+    assert problems([MutantVerdict(MUTANT, "ages")], [], [MUTANT]) == []
+    assert problems([MutantVerdict(MUTANT, "ages")], [EXPLANATION], [MUTANT]) == [
+        f"explained, but killed: {MUTANT.name}"
+    ]
 
 
 # The core
@@ -165,7 +167,7 @@ def test_every_module_of_the_core_is_mutated_or_has_nothing_to_change() -> None:
 
 def test_what_judges_and_what_surrounds_the_core_is_mutated_too() -> None:
     assert all(any(mutants_of(module)) for module in AROUND)
-    for folder in ("network", "promises", "wire", "wire/dialects"):
+    for folder in ("promises", "wire", "wire/dialects"):
         modules = {f"{folder}/{path.stem}" for path in (CORE.parent / folder).glob("*.py")}
         assert not any(mutant for module in modules - set(AROUND) for mutant in mutants_of(module))
 

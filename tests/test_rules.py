@@ -4,24 +4,21 @@ Which rules a test exercises is taken from what the steps themselves return, nev
 """
 
 import ast
-import importlib
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hypothesis import is_hypothesis_test
-
 from hubauth.judge.verdicts import CHECKS
+from hubauth.lab import hub as lab_hub
+from hubauth.lab import story as lab_story
+from hubauth.lab.wire_rules import exercised_rules
 from hubauth.specification import load_rules
-from tests.core import harness as core_harness
-from tests.network import harness as network_harness
-from tests.wire.exercise import exercised_rules
 from tools.catalogue import ROOT
+from tools.plain_tests import plain_tests
 
 REFERENCE = ROOT / "reference" / "hubauth"
 RULE_ID = re.compile(r"[A-Z]+-[0-9]+")
-RECORDS = (core_harness.EXERCISED, network_harness.EXERCISED)
+RECORDS = (lab_hub.EXERCISED, lab_story.EXERCISED)
 
 
 def catalogue() -> set[str]:
@@ -78,16 +75,6 @@ def test_every_rule_has_a_place_in_the_code() -> None:
 
 
 # Tests and catalogue
-
-
-def plain_tests(folder: str) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The test functions of a folder that can be called without a test runner."""
-    for path in sorted((ROOT / "tests" / folder).glob("test_*.py")):
-        module = importlib.import_module(f"tests.{folder}.{path.stem}")
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            is_test = name.startswith("test_") and function.__module__ == module.__name__
-            if is_test and not inspect.signature(function).parameters and not is_hypothesis_test(function):
-                yield f"{path.stem}.{name}", function
 
 
 def rules_of(function: Callable[[], None]) -> set[str]:

@@ -1,7 +1,7 @@
 ------------------------------ MODULE MCTrees ------------------------------
 (***************************************************************************)
-(* The trees, and who may connect where. What bounds a model stands at the *)
-(* head of its MC*.cfg.                                                    *)
+(* The trees, and who may connect where. What bounds a model is said in    *)
+(* models.toml.                                                            *)
 (***************************************************************************)
 EXTENDS Refinement
 

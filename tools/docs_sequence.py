@@ -33,7 +33,7 @@ class Message:
 
 
 @frozen
-class Note:
+class DrawnNote:
     first: str
     last: str
     text: str
@@ -55,7 +55,7 @@ class End:
     pass
 
 
-Event = Message | Note | Begin | Otherwise | End
+Event = Message | DrawnNote | Begin | Otherwise | End
 
 
 @frozen
@@ -77,7 +77,7 @@ def parse(source: str) -> Sequence:
             continue
         event = _event(text)
         named = (event.source, event.target) if isinstance(event, Message) else ()
-        named = (event.first, event.last) if isinstance(event, Note) else named
+        named = (event.first, event.last) if isinstance(event, DrawnNote) else named
         for name in named:
             participants.setdefault(name, name)
         depth += isinstance(event, Begin) - isinstance(event, End)
@@ -100,7 +100,7 @@ def _statements(source: str) -> Iterator[str]:
 
 def _event(text: str) -> Event:
     if found := _NOTE.fullmatch(text):
-        return Note(found[1], found[2] or found[1], found[3])
+        return DrawnNote(found[1], found[2] or found[1], found[3])
     if found := _MESSAGE.fullmatch(text):
         return Message(found[1], found[3], found[4], found[2].startswith("--"))
     if found := _BLOCK.fullmatch(text):
@@ -163,7 +163,7 @@ class _Drawing:
         match event:
             case Message():
                 return self._message(event, y)
-            case Note():
+            case DrawnNote():
                 return self._note(event, y)
             case Begin(kind, text):
                 self.frames.append((y, len(self.frames)))
@@ -195,7 +195,7 @@ class _Drawing:
         self.parts.append(line((start, below), (end, below), style, arrow=True))
         return below + 13
 
-    def _note(self, event: Note, y: float) -> float:
+    def _note(self, event: DrawnNote, y: float) -> float:
         ends = sorted((self.x[event.first], self.x[event.last]))
         middle = sum(ends) / 2
         room = 2 * min(middle, self.width - middle) - 2 * _MARGIN

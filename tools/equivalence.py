@@ -26,14 +26,15 @@ from attrs import evolve, frozen
 from model_tests.equivalence import perms_machine, tree_machine
 from model_tests.equivalence.constants import as_record
 from model_tests.equivalence.graph import Graph, compare_graphs, read_dump
-from model_tests.equivalence.machine import Machine, Table, compare
+from model_tests.equivalence.machine import Machine, SharedValues, compare
 from model_tests.equivalence.report import CHANGE, side_by_side, told, told_path
 from model_tests.equivalence.values import Value, parse_after
 from model_tests.equivalence.walks import Walk, random_walk, read_behaviour, replay, walk_module
 from tools import tlc
-from tools.tlc import Model
+from tools.models import HERE, Model, read_catalogue
+from tools.promised import REFINES
 
-WORK = tlc.HERE / "build" / "equivalence"
+WORK = HERE / "build" / "equivalence"
 ENOUGH = 50_000
 """States that the graphs must have together."""
 
@@ -59,7 +60,7 @@ _MACHINES: dict[str, tuple[type[AnyMachine], tuple[str, ...], tuple[str, ...]]] 
 
 
 @frozen
-class Row:
+class ComparisonRow:
     """What was compared, and what came of it."""
 
     model: str
@@ -87,17 +88,14 @@ class Row:
 
 @contextmanager
 def _prepared(model: Model) -> Iterator[Path]:
-    """A folder with the model's configuration, without what it checks, and a module that shows its constants.
+    """A folder with a module that shows the model's constants.
 
     Each comparison has one of its own, while it lasts: several of one model may run side by side.
     """
     WORK.mkdir(parents=True, exist_ok=True)
-    constants, checks = re.split(r"^SPECIFICATION \w+\n(?:VIEW \w+\n)?", model.config.read_text(), flags=re.MULTILINE)
     shown = ", ".join(f"{name} |-> {name}" for name in _MACHINES[model.module][1])
     with TemporaryDirectory(prefix=f"{model.name}-", dir=WORK) as name:
         folder = Path(name)
-        (folder / "constants").write_text(constants)
-        (folder / "checks").write_text(checks)
         (folder / "Shown.tla").write_text(
             f"---- MODULE Shown ----\nEXTENDS {model.module}\n"
             f'ShownInit == PrintT("constants") /\\ PrintT([{shown}]) /\\ Init\nEvaluated == vars = vars\n====\n'
@@ -105,11 +103,12 @@ def _prepared(model: Model) -> Iterator[Path]:
         yield folder
 
 
-def _tlc(folder: Path, module: str, config: str, *options: str, recording: bool = True) -> tuple[int, str]:
-    """Run TLC in a folder; its exit code, and what it said."""
-    constants = (folder / "constants").read_text()
-    if not recording:
-        constants = constants.replace("Recording = TRUE", "Recording = FALSE")
+def _tlc(
+    folder: Path, model: Model, module: str, config: str, *options: str, recording: bool = True
+) -> tuple[int, str]:
+    """Run TLC in a folder with a model's constants; its exit code, and what it said."""
+    configuration = model.configuration
+    constants = configuration.constants_text(recording=recording and not configuration.of_behaviours)
     (folder / f"{module}.cfg").write_text(constants + config)
     (folder / "meta").mkdir()
     command = [*tlc.start_tlc("3g", 1, folder / "meta"), *options, "-config", f"{module}.cfg", f"{module}.tla"]
@@ -125,23 +124,23 @@ def _failure(code: int, said: str) -> tuple[str, ...]:
 def _machine(model: Model, said: str) -> AnyMachine:
     constants: dict[str, Value] = as_record(parse_after('"constants"\n', said))
     machine: Any = _MACHINES[model.module][0]
-    return machine(constants, Table())  # type: ignore[no-any-return]
+    return machine(constants, SharedValues())  # type: ignore[no-any-return]
 
 
 # Graphs
 
 
-def check_graph(model: Model, depth: int | None = None) -> Row:
+def check_graph(model: Model, depth: int | None = None) -> ComparisonRow:
     """Compare the whole graph of a model with the core's, or that of its first so many steps."""
     started = time.monotonic()
     try:
         machine, graph = read_graph(model, depth)
     except ValueError as error:
-        return Row(model.name, "graph", 0, 0, 0, 0.0, difference=tuple(str(error).splitlines()))
+        return ComparisonRow(model.name, "graph", 0, 0, 0, 0.0, difference=tuple(str(error).splitlines()))
     found = compare_graphs(machine, graph, depth)
     actions = tuple(sorted(found.actions.items()))
     seconds = time.monotonic() - started
-    return Row(model.name, "graph", 1, found.states, found.steps, seconds, actions, found.difference)
+    return ComparisonRow(model.name, "graph", 1, found.states, found.steps, seconds, actions, found.difference)
 
 
 def read_graph(model: Model, depth: int | None = None) -> tuple[AnyMachine, Graph]:
@@ -158,7 +157,7 @@ def _read_graph(folder: Path, model: Model, depth: int | None) -> tuple[AnyMachi
         # One level more for the targets of the last steps, one for those of TLC's own counting.
         module.write_text(module.read_text().replace("====\n", f'Shallow == TLCGet("level") < {depth + 3}\n====\n'))
         config += "CONSTRAINT Shallow\n"
-    code, said = _tlc(folder, "Shown", config, *dump, recording=False)
+    code, said = _tlc(folder, model, "Shown", config, *dump, recording=False)
     if code != 0:
         raise ValueError("\n".join(_failure(code, said)))
     machine = _machine(model, said)
@@ -166,7 +165,7 @@ def _read_graph(folder: Path, model: Model, depth: int | None) -> tuple[AnyMachi
         return machine, read_dump(machine, lines, cut=depth is not None)
 
 
-def check_variant(model: Model) -> Row:
+def check_variant(model: Model) -> ComparisonRow:
     """A deliberate mistake of the model shows: in its graph or, if only devices are told wrong things, in its walks."""
     row = check_graph(model, DEPTH)
     if not row.difference:
@@ -180,42 +179,40 @@ def check_variant(model: Model) -> Row:
 # Walks
 
 
-_WHOLE_GRAPHS_ONLY = re.compile(r"ACTION_CONSTRAINT Reaching\n|Refines")
-
-
-def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[Row]:
+def check_walks(model: Model, behaviours: int = BEHAVIOURS) -> list[ComparisonRow]:
     """Compare random behaviours of a model, both ways."""
     with _prepared(model) as folder:
         return _check_walks(folder, model, behaviours)
 
 
-def _check_walks(folder: Path, model: Model, behaviours: int) -> list[Row]:
+def _check_walks(folder: Path, model: Model, behaviours: int) -> list[ComparisonRow]:
     (folder / "traces").mkdir()
     started = time.monotonic()
     options = ("-simulate", f"file=traces/walk,num={behaviours}", "-depth", str(LENGTH), "-seed", str(SEED))
     # TLC simulates lazily and would write functions as the text that defines them; comparing a state makes it evaluate.
     # That the model refines the promises is checked on whole graphs (tools/tlc.py), not on simulated ones.
-    checks = "" if model.violates else _WHOLE_GRAPHS_ONLY.sub("", (folder / "checks").read_text())
+    claims = () if model.violates else tuple(name for name in model.checked if name != REFINES)
+    checks = evolve(model.configuration, claims=claims).claims_text()
     config = f"INIT ShownInit\nNEXT Next\nINVARIANT Evaluated\n{checks}"
-    code, said = _tlc(folder, "Shown", config, "-deadlock", *options)
+    code, said = _tlc(folder, model, "Shown", config, "-deadlock", *options)
     if code != 0:
-        return [Row(model.name, "replay", 0, 0, 0, 0.0, difference=_failure(code, said))]
+        return [ComparisonRow(model.name, "replay", 0, 0, 0, 0.0, difference=_failure(code, said))]
     machine = _machine(model, said)
     replayed = _replay(folder, model, machine, started)
     return [replayed, _walk(folder, model, machine, behaviours)]
 
 
-def _replay(folder: Path, model: Model, machine: AnyMachine, started: float) -> Row:
+def _replay(folder: Path, model: Model, machine: AnyMachine, started: float) -> ComparisonRow:
     """Let the core take the steps of the behaviours that TLC has simulated."""
     behaviours = [read_behaviour(machine, path.read_text()) for path in sorted((folder / "traces").iterdir())]
     difference = next(filter(None, (replay(machine, behaviour) for behaviour in behaviours)), ())
     states = {moment.state for behaviour in behaviours for moment in behaviour}
     steps = sum(len(behaviour) - 1 for behaviour in behaviours)
     seconds = time.monotonic() - started
-    return Row(model.name, "replay", len(behaviours), len(states), steps, seconds, difference=difference)
+    return ComparisonRow(model.name, "replay", len(behaviours), len(states), steps, seconds, difference=difference)
 
 
-def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> Row:
+def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> ComparisonRow:
     """Let TLC say whether random behaviours of the core are behaviours of the model."""
     started = time.monotonic()
     random = Random(SEED)
@@ -224,7 +221,7 @@ def _walk(folder: Path, model: Model, machine: AnyMachine, behaviours: int) -> R
     states = {state for walk in walks for state in walk.states}
     steps = sum(len(walk.events) for walk in walks)
     seconds = time.monotonic() - started
-    return Row(model.name, "walks", len(walks), len(states), steps, seconds, difference=difference)
+    return ComparisonRow(model.name, "walks", len(walks), len(states), steps, seconds, difference=difference)
 
 
 _WALK_CONFIG = "INIT WalkInit\nNEXT WalkNext\n"
@@ -233,7 +230,7 @@ _WALK_CONFIG = "INIT WalkInit\nNEXT WalkNext\n"
 def _refused(folder: Path, model: Model, machine: AnyMachine, walks: Sequence[Walk]) -> tuple[str, ...]:
     """The first step of a walk that TLC refuses; empty if it accepts all of them."""
     (folder / "Walks.tla").write_text(walk_module(machine, model.module, walks))
-    code, said = _tlc(folder, "Walks", _WALK_CONFIG)
+    code, said = _tlc(folder, model, "Walks", _WALK_CONFIG)
     counts = re.findall(r"(\d+) distinct states found", said)
     if code == 0 and counts and int(counts[-1]) >= sum(len(walk.states) for walk in walks):
         return ()
@@ -244,7 +241,7 @@ def _refused(folder: Path, model: Model, machine: AnyMachine, walks: Sequence[Wa
     lines = told_path(list(walk.events[: at - 1]))
     cut = Walk(walk.states[: at + 1], walk.events[:at])
     (folder / "Walks.tla").write_text(walk_module(machine, model.module, [cut], free=True))
-    _tlc(folder, "Walks", _WALK_CONFIG, "-dump", "dot,actionlabels", "walks.dot", recording=False)
+    _tlc(folder, model, "Walks", _WALK_CONFIG, "-dump", "dot,actionlabels", "walks.dot", recording=False)
     with (folder / "walks.dot").open() as dump:
         allowed = {target for _, target in read_dump(machine, dump).steps[before]} - {before}
     lines += [f"{told(event)} is no step of TLA+. It changes:", *side_by_side(machine.parts, before, after, CHANGE)]
@@ -268,16 +265,16 @@ def _comparison(model: Model) -> str:
     return "variant" if model.violates else model.equality
 
 
-def _check(model: Model) -> list[Row]:
+def _check(model: Model) -> list[ComparisonRow]:
     if model.violates:
         return [check_variant(model)]
     return [check_graph(model)] if model.equality == "graph" else check_walks(model)
 
 
-def run_all(models: Sequence[Model]) -> list[Row]:
+def run_all(models: Sequence[Model]) -> list[ComparisonRow]:
     """Side by side on all cores, the large ones first."""
     ordered = sorted(models, key=lambda model: (model.equality, -model.states))
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     with ProcessPoolExecutor(tlc.CORES) as pool:
         for found in pool.map(_check, ordered):
             for row in found:
@@ -286,7 +283,7 @@ def run_all(models: Sequence[Model]) -> list[Row]:
     return rows
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ComparisonRow]) -> str:
     """One line per comparison."""
     width = max(len(row.model) for row in rows)
     lines = [f"{'model':<{width}}  {'what':<6}  behaviours   states  transitions  seconds  verdict"]
@@ -299,7 +296,7 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[ComparisonRow]) -> str:
     """How much was compared in all."""
 
     def total(what: str) -> tuple[int, int, int]:
@@ -319,11 +316,11 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def gaps(rows: Sequence[Row]) -> list[str]:
+def gaps(rows: Sequence[ComparisonRow]) -> list[str]:
     """What a run over everything should have compared and did not."""
     graphs = [row for row in rows if row.what == "graph"]
     states = sum(row.states for row in graphs)
-    modules = {model.name: model.module for model in tlc.read_catalogue().models}
+    modules = {model.name: model.module for model in read_catalogue().models}
     taken = {(modules[row.model], name) for row in graphs for name, _ in row.actions}
     wanted = {(module, name) for module, (_, _, actions) in _MACHINES.items() for name in actions}
     found = [f"{name} of {module} was never compared" for module, name in sorted(wanted - taken)] if graphs else []
@@ -341,9 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     kinds = {"graphs": ("graph",), "walks": ("walks",), "variants": ("variant",)}.get(options.what or "", KINDS)
     models = [
-        model
-        for model in tlc.read_catalogue().models
-        if _comparison(model) in kinds and options.only in ("", model.name)
+        model for model in read_catalogue().models if _comparison(model) in kinds and options.only in ("", model.name)
     ]
     if not models:
         tlc.say("no models selected")

@@ -7,25 +7,23 @@ it, and cases are those that bear its id.
 """
 
 import ast
-import importlib
-import inspect
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
+from hubauth.lab import hub as lab_hub
+from hubauth.lab import story as lab_story
+from hubauth.lab.wire_rules import exercised_rules
 from hubauth.oracle.conform.cases import CASES
 from hubauth.oracle.conform.unasked import UNASKED
 from hubauth.specification import SPEC, Rule, load_rules
 from model_tests.exercised import Tally, required_rules
 from model_tests.walk import walk, walk_among_liars
-from tests.core import harness as core_harness
-from tests.network import harness as network_harness
-from tests.wire.exercise import exercised_rules
 from tools.catalogue import ROOT
+from tools.plain_tests import plain_tests
 
 PATH = "spec/evidence.md"
 JUDGED = ROOT / "model_tests" / "judged.json"
@@ -56,7 +54,7 @@ HEAD = """\
 """
 
 COLUMNS = ("rule", "prose", "code", "TLA+", "properties", "judged by", "tests", "cases")
-DECIDING = ("core", "network", "wire", "shell")
+DECIDING = ("core", "wire", "shell")
 """Folders of the reference in which rules are decided; the others judge by them."""
 
 Places = dict[str, list[str]]
@@ -220,27 +218,18 @@ def judged_by() -> Places:
 def test_places() -> Places:
     """Test functions in which a step returned the rule, the most particular first."""
     exercised: dict[str, set[str]] = {}
-    for name, test in _plain_tests():
-        core_harness.EXERCISED.clear()
-        network_harness.EXERCISED.clear()
+    tests = [(folder, name, test) for folder in ("core", "network") for name, test in plain_tests(folder)]
+    for folder, plain_name, test in tests:
+        name = f"{folder}/{plain_name.replace('.', ':')}"
+        lab_hub.EXERCISED.clear()
+        lab_story.EXERCISED.clear()
         test()
-        exercised[name] = core_harness.EXERCISED | network_harness.EXERCISED
+        exercised[name] = lab_hub.EXERCISED | lab_story.EXERCISED
     places: Places = {}
     for name, rules in sorted(exercised.items(), key=lambda found: len(found[1])):
         for rule in rules:
             _add(places, rule, f"`{name}`")
     for rule in sorted(exercised_rules()):
         if rule.startswith(WIRE_FAMILIES):
-            _add(places, rule, "`tests/wire/exercise.py`")
+            _add(places, rule, "`reference/hubauth/lab/wire_rules.py`")
     return places
-
-
-def _plain_tests() -> Iterator[tuple[str, Callable[[], None]]]:
-    """The test functions of core and network that need no fixture."""
-    for folder in ("core", "network"):
-        for path in sorted(Path(ROOT, "tests", folder).glob("test_*.py")):
-            module = importlib.import_module(f"tests.{folder}.{path.stem}")
-            for name, test in inspect.getmembers(module, inspect.isfunction):
-                given = hasattr(test, "hypothesis") or inspect.signature(test).parameters
-                if name.startswith("test_") and test.__module__ == module.__name__ and not given:
-                    yield f"{folder}/{path.stem}:{name}", test

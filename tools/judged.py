@@ -26,7 +26,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from hubauth.specification import load_rules
 from model_tests import below_machine, root_machine, test_exhaustive
-from model_tests.killing import Case, quiet_hypothesis
+from model_tests.killing import MeasuredTest, quiet_hypothesis
 from model_tests.mixed_walk import walk_mixed
 from model_tests.mutation import AROUND, MODULES, Mutant, _functions, _text, mutants_of
 from model_tests.walk import walk, walk_among_liars
@@ -111,15 +111,15 @@ def digest_of(module: str, qualname: str) -> str:
 
 
 @frozen
-class Judge(Case):
+class Judge(MeasuredTest):
     """A check that is run on every mistake: finding out whether it comes by the place costs as much as running it."""
 
     def touches(self, mutant: Mutant) -> bool:  # noqa: ARG002
         return True
 
 
-def judges(quick: bool) -> list[Case]:
-    """What looks at whatever chance, or every possibility, puts before it, the cheap first."""
+def judges(quick: bool) -> list[MeasuredTest]:
+    """The random walks, state machines and exhaustive checks, the cheap ones first."""
     exhaustive = [name for name in vars(test_exhaustive) if name.startswith("test_") and "mistake" not in name]
     walks = [f"{kind} {seed}" for seed in range(QUICK_WALKS if quick else WALKS) for kind in _WALKS]
     cheap = [f"exhaustive {name}" for name in exhaustive if "asked" not in name and "pages" not in name]
@@ -132,7 +132,7 @@ _MACHINES = {"RootMachine": root_machine.RootMachine, "BelowMachine": below_mach
 _WALKS: dict[str, Any] = {"walk": walk, "walk_among_liars": walk_among_liars, "walk_mixed": walk_mixed}
 
 
-def judge_named(name: str) -> Case:
+def judge_named(name: str) -> MeasuredTest:
     """A judge by its name."""
     kind, _, which = name.partition(" ")
     if kind in _WALKS:

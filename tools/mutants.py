@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from model_tests.killing import ROOT, Case, cases, failure_of, measured, quiet_hypothesis
+from model_tests.killing import ROOT, MeasuredTest, cases, failure_of, measured, quiet_hypothesis
 from model_tests.mutation import AROUND, MODULES, Mutant, install, mutants_of
 
 PATIENCE_SECONDS = 3.0
@@ -37,7 +37,7 @@ SURVIVED, KILLED, BROKEN = 0, 1, 2
 
 
 @frozen
-class Verdict:
+class MutantVerdict:
     """What became of a mutant: a test has noticed it, or its worker ``died`` and said nothing, or it survived."""
 
     mutant: Mutant
@@ -71,7 +71,7 @@ class Explanation:
 # Running
 
 
-def judge(mutant: Mutant, suite: list[Case], writer: int) -> int:
+def judge(mutant: Mutant, suite: list[MeasuredTest], writer: int) -> int:
     """In a process of its own: run the mutant until something fails; the exit code."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     silence = os.open(os.devnull, os.O_WRONLY)
@@ -88,11 +88,11 @@ def judge(mutant: Mutant, suite: list[Case], writer: int) -> int:
     return SURVIVED
 
 
-def run(mutants: list[Mutant], suite: list[Case], jobs: int, budget: float | None) -> list[Verdict]:
+def run(mutants: list[Mutant], suite: list[MeasuredTest], jobs: int, budget: float | None) -> list[MutantVerdict]:
     """Judge all mutants, ``jobs`` at a time, starting none after the budget is spent."""
     started = time.monotonic()
     running: dict[int, tuple[Mutant, int]] = {}
-    verdicts: list[Verdict] = []
+    verdicts: list[MutantVerdict] = []
     todo = list(reversed(mutants))
     while todo or running:
         if budget is not None and time.monotonic() - started > budget:
@@ -118,25 +118,25 @@ def run(mutants: list[Mutant], suite: list[Case], jobs: int, budget: float | Non
     return sorted(verdicts, key=lambda verdict: (verdict.mutant.file, verdict.mutant.line, verdict.mutant.number))
 
 
-def _verdict(mutant: Mutant, status: int, reader: int) -> Verdict:
+def _verdict(mutant: Mutant, status: int, reader: int) -> MutantVerdict:
     with os.fdopen(reader) as stream:
         killer = stream.read()
     if os.WIFSIGNALED(status):
         late = os.WTERMSIG(status) == signal.SIGVTALRM
-        return Verdict(mutant, died="took too long" if late else f"signal {os.WTERMSIG(status)}")
+        return MutantVerdict(mutant, died="took too long" if late else f"signal {os.WTERMSIG(status)}")
     if os.WEXITSTATUS(status) == BROKEN:
         raise SystemExit(f"a mutant could not be put in place: {mutant.name}")
-    return Verdict(mutant, killer)
+    return MutantVerdict(mutant, killer)
 
 
-def _progress(verdicts: list[Verdict], total: int, seconds: float) -> None:
+def _progress(verdicts: list[MutantVerdict], total: int, seconds: float) -> None:
     killed = len([verdict for verdict in verdicts if verdict.killer])
     survived = len([verdict for verdict in verdicts if verdict.survived])
     line = f"\r{len(verdicts)}/{total} mutants, {killed} killed, {survived} survived, {seconds:.0f} s"
     print(line, end="", file=sys.stderr, flush=True)
 
 
-def baseline(ignore_failing: bool) -> list[Case]:
+def baseline(ignore_failing: bool) -> list[MeasuredTest]:
     """Every test on the core as it is, cheapest first within its kind."""
     started = time.monotonic()
     suite = [measured(case) for case in cases()]
@@ -160,12 +160,12 @@ def explanations() -> list[Explanation]:
         return [Explanation(**entry) for entry in tomllib.load(file).get("survivor", [])]
 
 
-def score(verdicts: Iterable[Verdict]) -> float:
+def score(verdicts: Iterable[MutantVerdict]) -> float:
     counted = list(verdicts)
     return len([verdict for verdict in counted if verdict.killer]) / len(counted) if counted else 0.0
 
 
-def table(verdicts: list[Verdict]) -> list[str]:
+def table(verdicts: list[MutantVerdict]) -> list[str]:
     lines = ["| file | mutants | killed | survived | no verdict | score |", "|---|---:|---:|---:|---:|---:|"]
     files = [f"{module}.py" for module in (*MODULES, *AROUND)]
     for name in [*files, "all"]:
@@ -179,7 +179,7 @@ def table(verdicts: list[Verdict]) -> list[str]:
     return lines
 
 
-def report(verdicts: list[Verdict], known: list[Explanation]) -> str:
+def report(verdicts: list[MutantVerdict], known: list[Explanation]) -> str:
     """The full report as Markdown."""
     lines = [
         "# Mutants of the core",
@@ -204,7 +204,7 @@ def report(verdicts: list[Verdict], known: list[Explanation]) -> str:
     return "\n".join(lines if survivors else [*lines, "None."]) + "\n"
 
 
-def problems(verdicts: list[Verdict], known: list[Explanation], existing: list[Mutant]) -> list[str]:
+def problems(verdicts: list[MutantVerdict], known: list[Explanation], existing: list[Mutant]) -> list[str]:
     """What makes a run fail, besides a low score; ``existing`` are all mutants, whether they were run or not."""
     survivors = [verdict.mutant for verdict in verdicts if verdict.survived]
     killed = [verdict.mutant for verdict in verdicts if verdict.killer]
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if found else 0
 
 
-def _row(verdict: Verdict) -> dict[str, object]:
+def _row(verdict: MutantVerdict) -> dict[str, object]:
     mutant = verdict.mutant
     return {
         "file": mutant.file,

@@ -52,17 +52,6 @@ def definition(name: str) -> str:
     return found[0].rstrip()
 
 
-def configuration(config: str, promise: str) -> str:
-    """A variant's configuration that checks this promise and nothing else."""
-    constants = re.split(r"^SPECIFICATION", config, flags=re.MULTILINE)[0]
-    if promise in TEMPORAL:
-        constants = constants.replace("Recording = TRUE", "Recording = FALSE")
-        return f"{constants}SPECIFICATION FairSpec\nPROPERTY Keeps{promise}\n"
-    constants = constants.replace("Recording = FALSE", "Recording = TRUE")
-    how = "INVARIANT" if promise in STATES else "PROPERTY"
-    return f"{constants}SPECIFICATION Spec\nVIEW View\n{how} Keeps{promise}\n"
-
-
 def read_reached(lines: Iterable[str]) -> frozenset[tuple[str, str]]:
     """What TLC says has been reached."""
     return frozenset((found[1], found[2]) for line in lines if (found := _REACHED.match(line)))

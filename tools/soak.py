@@ -88,7 +88,7 @@ class Stop:
 
 
 @define
-class Run:
+class SoakRun:
     """What a run came to."""
 
     number: int
@@ -106,7 +106,7 @@ class Run:
         return self.code == 0 and not self.left
 
 
-def stop_some(run: Run, root: subprocess.Popen[bytes], choice: random.Random, most: float, limit: float) -> None:
+def stop_some(run: SoakRun, root: subprocess.Popen[bytes], choice: random.Random, most: float, limit: float) -> None:
     """Stop one process after the other until the tests are over."""
     end = time.monotonic() + limit
     while root.poll() is None:
@@ -120,7 +120,7 @@ def stop_some(run: Run, root: subprocess.Popen[bytes], choice: random.Random, mo
             root.wait(choice.uniform(0.0, most / 2))
 
 
-def _stop(run: Run, victim: Process, seconds: float) -> None:
+def _stop(run: SoakRun, victim: Process, seconds: float) -> None:
     name, began = victim.name, time.time()
     with suppress(ProcessLookupError, PermissionError):
         os.kill(victim.pid, signal.SIGSTOP)
@@ -133,7 +133,7 @@ def _stop(run: Run, victim: Process, seconds: float) -> None:
 
 
 def end_all(root: int) -> list[str]:
-    """Kill whatever is left of a run; what that was."""
+    """Kill the processes that a run has left behind, and return them."""
     left = family(root)
     for one in left:
         with suppress(ProcessLookupError):
@@ -141,9 +141,9 @@ def end_all(root: int) -> list[str]:
     return [f"{one.pid} {one.name}" for one in left]
 
 
-def play(number: int, chosen: argparse.Namespace) -> Run:
+def play(number: int, chosen: argparse.Namespace) -> SoakRun:
     """One run."""
-    run, began = Run(number), time.monotonic()
+    run, began = SoakRun(number), time.monotonic()
     choice = random.Random(f"{chosen.seed} {number}")
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         notes, output = Path(directory) / "notes", Path(directory) / "output"
@@ -169,7 +169,7 @@ def play(number: int, chosen: argparse.Namespace) -> Run:
     return run
 
 
-def told(run: Run) -> Iterator[str]:
+def told(run: SoakRun) -> Iterator[str]:
     """What went wrong in a run."""
     if not run.is_green:
         yield f"run {run.number}: {run.last} ({KEPT / f'run-{run.number}.txt'})"

@@ -4,7 +4,7 @@
 violate exactly the invariant it names, and so must a limit, which says what is not promised; a bug variant must break
 the promise it names, too, in a run of its own (tools/promised.py). Anything else is a failure, and so is a run that
 explored nothing, a selection that is empty, an invariant that no variant breaks, a promise about which no model says
-anything, and a configuration that no run uses.
+anything, and a model that says something in vain.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -23,23 +22,15 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from tools import promised
+from tools.models import EQUALITIES, HERE, HOLDS, KINDS, REFUTED, TLA, Catalogue, Model, misfits, read_catalogue
 
-HERE = Path(__file__).resolve().parent.parent
-TLA = HERE / "tla"
 WORK = HERE / "build" / "tlc"
-KINDS = ("ci", "long", "bug", "limit", "sim")
-REFUTED = ("bug", "limit")
-"""What must violate the invariant it names: a deliberate mistake; the protocol as it is, where it promises less."""
 
 SHORT = ("ci", *REFUTED)
 """Runs of seconds, for which Java needs little memory and no optimising."""
 
-EQUALITIES = ("", "graph", "walks")
 JAVA_NEEDED = 17
 CORES = 2
-HOLDS = ""
-"""The expected violation of a model that is right."""
-
 LIVENESS = "a temporal property"
 """TLC does not say which temporal property was violated."""
 
@@ -49,47 +40,7 @@ _EXIT_VIOLATED = (12, 13)
 
 
 @frozen
-class Model:
-    """One run of TLC."""
-
-    name: str
-    module: str
-    kind: str
-    note: str
-    violates: str = HOLDS
-    equality: str = ""
-    """How the Python core is compared with it (tools/equivalence.py): its whole ``graph``, or by random ``walks``."""
-    states: int = 0
-    """Distinct states when last measured: for orientation, not checked."""
-    seconds: int = 0
-    """Time when last measured, two workers."""
-    breaks: str = ""
-    """The promise of Promises.tla that a bug variant breaks."""
-    unpromised: str = ""
-    """Why it breaks none."""
-    asks_promise: bool = False
-    """Whether this run of a variant shows the promise that it breaks, and not the invariant."""
-
-    @property
-    def config(self) -> Path:
-        return TLA / f"{self.name}.cfg"
-
-    @property
-    def config_text(self) -> str:
-        text = self.config.read_text()
-        return promised.configuration(text, self.breaks) if self.asks_promise else text
-
-
-@frozen
-class Catalogue:
-    """What ``models.toml`` says."""
-
-    invariants: tuple[str, ...]
-    models: tuple[Model, ...]
-
-
-@frozen
-class Outcome:
+class TlcOutcome:
     """What TLC found."""
 
     exit_code: int
@@ -103,11 +54,11 @@ class Outcome:
 
 
 @frozen
-class Result:
+class TlcResult:
     """One run and what came of it."""
 
     model: Model
-    outcome: Outcome
+    outcome: TlcOutcome
     seconds: float
 
     @property
@@ -118,75 +69,50 @@ class Result:
 # What there is to run
 
 
-def read_catalogue(path: Path = TLA / "models.toml") -> Catalogue:
-    """Every run and every invariant."""
-    raw = tomllib.loads(path.read_text())
-    return Catalogue(tuple(raw["invariants"]), tuple(Model(**entry) for entry in raw["model"]))
-
-
 def gaps(catalogue: Catalogue) -> list[str]:
     """Why the catalogue as a whole proves less than it says."""
-    found: list[str] = []
     names = [model.name for model in catalogue.models]
-    found += [f"{name} is listed twice" for name in sorted({name for name in names if names.count(name) > 1})]
-    for model in catalogue.models:
-        if model.kind not in KINDS:
-            found.append(f"{model.name} has the unknown kind {model.kind}")
-        if (model.kind in REFUTED) != bool(model.violates):
-            found.append(f"{model.name}: a bug variant or a limit, and nothing else, says what it violates")
-        if model.equality not in EQUALITIES:
-            found.append(f"{model.name} is to be compared in the unknown way {model.equality}")
-        if not model.config.exists():
-            found.append(f"{model.config.name} does not exist")
-        elif model.violates and model.violates not in checked_by(model.config.read_text()):
-            found.append(f"{model.config.name} does not check {model.violates}")
-        elif not checked_by(model.config.read_text()):
-            found.append(f"{model.config.name} checks nothing")
-    sound = [model for model in catalogue.models if model.kind in ("ci", "long") and model.config.exists()]
-    claimed = {name for model in sound for name in checked_by(model.config.read_text())}
+    found = [f"{name} is listed twice" for name in sorted({name for name in names if names.count(name) > 1})]
+    found += [line for model in catalogue.models for line in (*_gaps_of(model), *misfits(model), *_promise_gaps(model))]
+    claimed = {name for model in catalogue.models if model.kind in ("ci", "long") for name in model.checked}
     broken = {model.violates for model in catalogue.models}
     mistaken = {model.violates for model in catalogue.models if model.kind == "bug"}
     found += [f"no variant breaks {name}" for name in catalogue.invariants if name not in mistaken]
     found += [f"no model checks {name}" for name in catalogue.invariants if name not in claimed]
     listed = {HOLDS, *catalogue.invariants, *(f"Keeps{name}" for name in promised.promises())}
-    found += [f"{name} is not a listed invariant" for name in sorted(broken - listed)]
-    found += [line for model in catalogue.models for line in _promise_gaps(model)]
-    unused = {path.stem for path in TLA.glob("*.cfg")} - set(names)
-    return found + [f"{name}.cfg is in no run" for name in sorted(unused)]
+    return found + [f"{name} is not a listed invariant" for name in sorted(broken - listed)]
+
+
+def _gaps_of(model: Model) -> list[str]:
+    """What is wrong with a model by itself."""
+    found: list[str] = []
+    if model.kind not in KINDS:
+        found.append(f"{model.name} has the unknown kind {model.kind}")
+    if (model.kind in REFUTED) != bool(model.violates):
+        found.append(f"{model.name}: a bug variant or a limit, and nothing else, says what it violates")
+    if model.equality not in EQUALITIES:
+        found.append(f"{model.name} is to be compared in the unknown way {model.equality}")
+    return found if model.checked else [*found, f"{model.name} checks nothing"]
 
 
 def _promise_gaps(model: Model) -> list[str]:
     """What a model says too little about promises."""
-    if model.module not in promised.TREES or not model.config.exists():
+    if model.module not in promised.TREES:
         return []
-    checked = checked_by(model.config.read_text())
-    if model.kind == "ci" and not {promised.REFINES, *(f"Keeps{name}" for name in promised.TEMPORAL)} & set(checked):
+    refining = {promised.REFINES, *(f"Keeps{name}" for name in promised.TEMPORAL)}
+    if model.kind == "ci" and not refining & set(model.checked):
         return [f"{model.name} does not check {promised.REFINES}"]
     if (model.kind == "bug") != bool(model.breaks or model.unpromised) or (model.breaks and model.unpromised):
         return [f"{model.name}: a bug variant of a tree, and nothing else, breaks a promise or says why it breaks none"]
     return [] if not model.breaks or model.breaks in promised.promises() else [f"{model.breaks} is no promise"]
 
 
-def checked_by(config: str) -> list[str]:
-    """The invariants and properties that a TLC configuration names."""
-    names: list[str] = []
-    checking = False
-    for word in re.sub(r"\\\*.*", "", config).split():
-        if word in ("INVARIANT", "INVARIANTS", "PROPERTY", "PROPERTIES"):
-            checking = True
-        elif word.isupper() and len(word) > 2:
-            checking = False
-        elif checking:
-            names.append(word)
-    return names
-
-
 def select(catalogue: Catalogue, what: str, only: str) -> list[Model]:
     """The runs of one command."""
     kinds = {"ci": ("ci", *REFUTED), "long": ("ci", "long"), "bugs": REFUTED}[what]
     chosen = [model for model in catalogue.models if model.kind in kinds and only in ("", model.name)]
-    asking = [evolve(model, violates=f"Keeps{model.breaks}", asks_promise=True) for model in chosen if model.breaks]
-    return chosen + [model for model in asking if model.violates not in checked_by(model.config.read_text())]
+    asked = [(model, f"Keeps{model.breaks}") for model in chosen if model.breaks]
+    return chosen + [evolve(model, violates=kept, asks_promise=True) for model, kept in asked if kept != model.violates]
 
 
 # Java and TLC
@@ -232,12 +158,12 @@ def command(model: Model, workers: int, metadir: Path) -> list[str]:
     """How a model is checked. Behaviours may end, so deadlock is no error."""
     is_short = model.kind in SHORT
     tlc = start_tlc("2g" if is_short else "4g", workers, metadir, is_short=is_short)
-    config = metadir / model.config.name
-    config.write_text(model.config_text)
+    config = metadir / f"{model.name}.cfg"
+    config.write_text(model.configuration.text)
     return [*tlc, "-deadlock", "-config", str(config), f"{model.module}.tla"]
 
 
-def run(model: Model, workers: int) -> Result:
+def run(model: Model, workers: int) -> TlcResult:
     """Run TLC to its end, showing how far it is."""
     log_name = f"{model.name}-promise" if model.asks_promise else model.name
     metadir = WORK / f"{log_name}-{os.getpid()}"
@@ -259,7 +185,7 @@ def run(model: Model, workers: int) -> Result:
             if line.startswith("Progress("):
                 say(f"  {model.name} {time.monotonic() - started:.0f} s: {progress(line)}")
     shutil.rmtree(metadir, ignore_errors=True)
-    return Result(model, read_outcome(process.returncode, lines), time.monotonic() - started)
+    return TlcResult(model, read_outcome(process.returncode, lines), time.monotonic() - started)
 
 
 def say(line: str) -> None:
@@ -281,7 +207,7 @@ _DEPTH = re.compile(r"depth of the complete state graph search is (\d+)")
 _SO_FAR = re.compile(r"Progress\((\d+)\)")
 
 
-def read_outcome(exit_code: int, lines: Sequence[str]) -> Outcome:
+def read_outcome(exit_code: int, lines: Sequence[str]) -> TlcOutcome:
     """What TLC's output says."""
     distinct = depth = queued = 0
     violated: list[str] = []
@@ -298,10 +224,10 @@ def read_outcome(exit_code: int, lines: Sequence[str]) -> Outcome:
             violated += names
             errors += [] if names else [line]
     reached = promised.read_reached(lines)
-    return Outcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors), reached)
+    return TlcOutcome(exit_code, distinct, depth, queued, tuple(violated), tuple(errors), reached)
 
 
-def judge(model: Model, outcome: Outcome) -> str:
+def judge(model: Model, outcome: TlcOutcome) -> str:
     """What is wrong with this outcome for this model; empty if nothing is."""
     if outcome.distinct == 0:
         return "no states: " + " ".join(outcome.errors or ("TLC said nothing",))
@@ -314,7 +240,7 @@ def judge(model: Model, outcome: Outcome) -> str:
     if outcome.exit_code == _EXIT_OK:
         return f"should violate {model.violates}, but passes"
     expected = model.violates
-    if outcome.violated == (LIVENESS,) and checked_by(model.config_text) == [model.violates]:
+    if outcome.violated == (LIVENESS,) and model.configuration.of_behaviours:
         expected = LIVENESS
     if outcome.violated != (expected,):
         what = ", ".join(outcome.violated) or " ".join(outcome.errors) or "nothing"
@@ -325,7 +251,7 @@ def judge(model: Model, outcome: Outcome) -> str:
 # All together
 
 
-def run_all(models: Sequence[Model]) -> list[Result]:
+def run_all(models: Sequence[Model]) -> list[TlcResult]:
     """What is short side by side, one worker each, the largest first; then the others one by one with all workers."""
     short = sorted((model for model in models if model.kind in SHORT), key=lambda model: -model.states)
     with ThreadPoolExecutor(CORES) as pool:
@@ -334,7 +260,7 @@ def run_all(models: Sequence[Model]) -> list[Result]:
     return sorted(results, key=lambda result: models.index(result.model))
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[TlcResult]) -> str:
     """One line per run."""
     width = max(len(result.model.name) for result in results)
     rows = [f"{'model':<{width}}  {'distinct':>12}  depth  seconds  verdict"]

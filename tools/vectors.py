@@ -19,18 +19,18 @@ from hubauth.core.messages import Body, Malformed
 from hubauth.core.model import State
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.transition import Step
-from hubauth.network.tree import Happened
+from hubauth.lab import hub as lab_hub
+from hubauth.lab import story as lab_story
+from hubauth.lab.tree import Happened
+from hubauth.lab.wire_cases import WIRE_CASES
 from hubauth.oracle.forms import Unsayable, input_form, read_policy
 from hubauth.oracle.vectors import FORMAT, AnyCase, Case, VectorFile, index_of, record, step_form
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec, NotInDialect
 from hubauth.wire.dialects.nested import answer_word
-from tests.core import harness as core_harness
-from tests.network import harness as network_harness
-from tests.oracle.wire_cases import WIRE_CASES
-from tests.test_rules import plain_tests
 from tools import vector_schemas
 from tools.generate import stale_files, write_files
+from tools.plain_tests import plain_tests
 
 FOLDER = "spec/vectors"
 NOT_ABOUT_THE_PROTOCOL = ("test_canonical", "test_invariants", "test_transition")
@@ -45,7 +45,7 @@ class CannotSay(Exception):
 
 
 @define
-class Record:
+class VectorRecord:
     """What one hub of a test did."""
 
     name: str
@@ -58,48 +58,48 @@ class Record:
         return self.steps[-1][1].state if self.steps else self.state
 
 
-class Recorder:
+class VectorRecorder:
     """Hears every step of one test. A hub whose state the test has changed by hand is another hub from there on."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
-        self._current: list[tuple[object, Record]] = []
+        self.records: list[VectorRecord] = []
+        self._current: list[tuple[object, VectorRecord]] = []
 
     def hears(self, owner: object, name: str, policy: Policy, before: State, happened: Input, done: Step) -> None:
         made = next((one for of, one in self._current if of is owner and one.name == name), None)
         if made is None or made.reached is not before:
             self._current = [(of, one) for of, one in self._current if one is not made]
-            made = Record(name, policy, before)
+            made = VectorRecord(name, policy, before)
             self._current.append((owner, made))
             self.records.append(made)
         made.steps.append((happened, done))
 
-    def hears_hub(self, hub: core_harness.Hub, happened: Input, done: Step) -> None:
+    def hears_hub(self, hub: lab_hub.Hub, happened: Input, done: Step) -> None:
         self.hears(hub, "", hub.policy, hub.before, happened, done)
 
-    def hears_story(self, story: network_harness.Story, one: Happened) -> None:
-        self.hears(story, one.hub, story.network.policies[one.hub], one.before, one.input, one.step)
+    def hears_story(self, story: lab_story.Story, one: Happened) -> None:
+        self.hears(story, one.hub, one.policy, one.before, one.input, one.step)
 
 
-def recorded(test: Callable[[], None], dialect: Dialect) -> list[Record]:
+def recorded(test: Callable[[], None], dialect: Dialect) -> list[VectorRecord]:
     """What the hubs of a test did, of those that speak the dialect. Raises what the test raises."""
-    recorder = Recorder()
-    core_harness.LISTENERS.append(recorder.hears_hub)
-    network_harness.LISTENERS.append(recorder.hears_story)
-    core_harness.DEFAULT_DIALECT[0] = dialect
+    recorder = VectorRecorder()
+    lab_hub.LISTENERS.append(recorder.hears_hub)
+    lab_story.LISTENERS.append(recorder.hears_story)
+    lab_hub.DEFAULT_DIALECT[0] = dialect
     try:
         test()
     finally:
-        core_harness.LISTENERS.clear()
-        network_harness.LISTENERS.clear()
-        core_harness.DEFAULT_DIALECT[0] = Dialect.AUTH
+        lab_hub.LISTENERS.clear()
+        lab_story.LISTENERS.clear()
+        lab_hub.DEFAULT_DIALECT[0] = Dialect.AUTH
     return [made for made in recorder.records if made.policy.dialect is dialect]
 
 
 # From a record to a case
 
 
-def case_of(case_id: str, made: Record) -> Case:
+def case_of(case_id: str, made: VectorRecord) -> Case:
     """The case, if every frame means the same after it has been written and read."""
     policy, dialect = made.policy, made.policy.dialect
     inputs = [input_form(_usual(happened, was), _payload(CODECS[dialect], happened)) for happened, was in made.steps]

@@ -11,7 +11,6 @@ from hubauth.core.step import step
 from hubauth.oracle.compare import timer_names
 from hubauth.oracle.forms import TimerForm, Unsayable, output_form, read_input, read_policy, state_form
 from hubauth.oracle.process import Init, Request, Take
-from hubauth.oracle.vectors import next_policy
 
 
 class Machine:
@@ -26,7 +25,7 @@ class Machine:
         happened = self.timer(form.input) or read_input(form.input, self.policy.dialect)
         done = step(self.policy, self.state, happened)
         outputs = [output_form(one, self.policy.dialect) for one in done.outputs]
-        self.policy, self.state = next_policy(self.policy, happened, done), done.state
+        self.policy, self.state = done.policy, done.state
         return {"did": "input", "outputs": outputs, "digest": digest_of(self.state).hex()}
 
     def timer(self, form: object) -> TimerFired | None:

@@ -9,9 +9,9 @@ from hubauth.core.inputs import LinkDown, LinkUp, OperatorRevoke, Received
 from hubauth.core.messages import Answer, Authenticate, Frame, Register, Revoke
 from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy, Provisioned
-from hubauth.network import tree
-from hubauth.network.invariants import check
-from hubauth.network.tree import Happened, Network
+from hubauth.lab import tree
+from hubauth.lab.invariants import check
+from hubauth.lab.tree import Happened, Network
 
 ROLES = {"hub": ("auth.assist",)}
 ROUTINE = ("FRAME-", "TIME-", "PERM-6", "TRUST-1", "AUTH-26", "AUTHY-3")

@@ -23,7 +23,7 @@ class Graph:
 
 
 @frozen
-class Comparison:
+class GraphComparison:
     """How much was compared, and the first difference; empty if there is none."""
 
     states: int
@@ -84,7 +84,7 @@ class _Reached(Generic[World]):
     before: State | None = None
 
 
-def compare_graphs(machine: Machine[World], graph: Graph, depth: int | None = None) -> Comparison:
+def compare_graphs(machine: Machine[World], graph: Graph, depth: int | None = None) -> GraphComparison:
     """Walk both graphs at once, breadth first, and stop where they part, or after so many steps.
 
     Both begin in the same state and agree about every step from every state that is reached; so what is reached is
@@ -95,7 +95,7 @@ def compare_graphs(machine: Machine[World], graph: Graph, depth: int | None = No
     begin = machine.state(first)
     if graph.initial != {begin}:
         lines = [line for state in graph.initial for line in side_by_side(machine.parts, state, begin)]
-        return Comparison(0, 0, {}, ("The initial states differ.", *lines))
+        return GraphComparison(0, 0, {}, ("The initial states differ.", *lines))
     reached: dict[State, _Reached[World]] = {begin: _Reached(first)}
     queue = deque([begin])
     others = steps = 0
@@ -113,16 +113,16 @@ def compare_graphs(machine: Machine[World], graph: Graph, depth: int | None = No
                 if others % RECHECKED == 0 and (
                     difference := _differ(machine, graph, after, [*_path(reached, state), event])
                 ):
-                    return Comparison(len(reached), steps, actions, difference)
+                    return GraphComparison(len(reached), steps, actions, difference)
         theirs = graph.steps[state]
         if ours.keys() != theirs:
             difference = explain(machine.parts, state, _path(reached, state), ours, theirs)
-            return Comparison(len(reached), steps, actions, difference)
+            return GraphComparison(len(reached), steps, actions, difference)
         steps += len(theirs)
         for name, _ in theirs:
             actions[name] = actions.get(name, 0) + 1
     assert queue or reached.keys() == graph.steps.keys()
-    return Comparison(len(reached), steps, actions)
+    return GraphComparison(len(reached), steps, actions)
 
 
 def _steps(machine: Machine[World], world: World) -> Iterator[tuple[Event, World, State]]:

@@ -1,4 +1,4 @@
-"""What the two machines, over hubauth.network and over TLA+, have in common: how a state is cut into parts."""
+"""What the two machines, over hubauth.lab and over TLA+, have in common: how a state is cut into parts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias, TypeVar
@@ -14,7 +14,7 @@ State: TypeAlias = tuple[Value, ...]
 World = TypeVar("World")
 
 
-class Table:
+class SharedValues:
     """Equal values become the same object, so that comparing states costs no walk through them."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Table:
 class Machine(Protocol[World]):
     """A model of TLA+ in which the real core takes every step."""
 
-    table: Table
+    table: SharedValues
     divided: frozenset[str]
     """Variables that are functions from hubs: every hub's value is a part of its own."""
     parts: tuple[str, ...]

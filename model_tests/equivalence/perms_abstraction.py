@@ -20,7 +20,7 @@ from hubauth.core.messages import (
     Reason,
 )
 from hubauth.core.model import Purpose
-from hubauth.network.tree import Connection, Item, Network
+from hubauth.lab.tree import Item, Network, TreeConnection
 from model_tests.equivalence.values import Value, function, record
 
 CODES = {Reason.OK: "ok", Reason.UNREACHABLE: "away", Reason.FORBIDDEN: "denied"}
@@ -35,7 +35,7 @@ def version_of(grant: Grant | None) -> int:
     return int(grant.role[1:]) if grant is not None and grant.role else 0
 
 
-def strip(network: Network, number: int, connection: Connection) -> Network:
+def strip(network: Network, number: int, connection: TreeConnection) -> Network:
     """Take presence out of the queues: it decides nothing about permissions as long as sessions stay."""
     up, down = tuple(filter(_matters, connection.up)), tuple(filter(_matters, connection.down))
     if (len(up), len(down)) == (len(connection.up), len(connection.down)):
@@ -85,7 +85,7 @@ def _port(network: Network, link: Link | None) -> str:
     return child if child in network.states else "device"
 
 
-def queue_value(served: Served, connection: Connection, way: str) -> Value:
+def queue_value(served: Served, connection: TreeConnection, way: str) -> Value:
     """``up[c]`` or ``down[c]``, without history."""
     queue = connection.up if way == "up" else connection.down
     ends = (connection.child, connection.parent)

@@ -19,11 +19,11 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.policy import Policy, Provisioned
-from hubauth.network import tree
-from hubauth.network.history import History
-from hubauth.network.tree import Network, Way
+from hubauth.lab import tree
+from hubauth.lab.history import History
+from hubauth.lab.tree import Network, Way
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers, as_record, as_records
-from model_tests.equivalence.machine import Event, State, Table
+from model_tests.equivalence.machine import Event, SharedValues, State
 from model_tests.equivalence.perms_abstraction import (
     CODES,
     KINDS,
@@ -62,7 +62,7 @@ _ASKER = 0
 
 
 @frozen
-class World:
+class PermsWorld:
     """A network and what the model keeps beside it."""
 
     network: Network
@@ -81,7 +81,7 @@ class World:
 class PermsMachine:
     """HubPerms.tla with these constants."""
 
-    def __init__(self, constants: dict[str, Value], table: Table) -> None:
+    def __init__(self, constants: dict[str, Value], table: SharedValues) -> None:
         self.table = table
         self.history = frozenset(["old", "news"])
         self.without_history = {"hub": "PlainHub", "up": "PlainQueue", "down": "PlainQueue"}
@@ -107,7 +107,7 @@ class PermsMachine:
 
     # The start
 
-    def start(self) -> World:
+    def start(self) -> PermsWorld:
         """All hubs have joined, the devices that ask or are checked are online, and no hub knows anything yet."""
         version = Map(dict.fromkeys(self._nodes, 1))
         network = evolve(
@@ -123,7 +123,7 @@ class PermsMachine:
                 network = tree.say(network, number, Frame(Authenticate(device.device_id, device.credential)))
                 network = _drain(network)
         network = _drain(tree.feed(network, self._root, OperatorInvalidate(PermsInvalidate())))
-        world = World(evolve(network, inboxes=Map(), last=()), self._budget, version)
+        world = PermsWorld(evolve(network, inboxes=Map(), last=()), self._budget, version)
         return evolve(world, state=self._abstract(world, world))
 
     def _depth(self, name: str) -> int:
@@ -158,7 +158,7 @@ class PermsMachine:
 
     # What may happen
 
-    def events(self, world: World) -> Iterator[Event]:
+    def events(self, world: PermsWorld) -> Iterator[Event]:
         left = world.left
         connected = {connection.child: connection for connection in world.network.connections.values()}
         for child in self._children:
@@ -189,7 +189,7 @@ class PermsMachine:
             ]
             yield from (("DeviceLeaves", *device) for device in here if device not in world.gone)
 
-    def _hubs_act(self, world: World, targets: list[frozenset[int]]) -> Iterator[Event]:
+    def _hubs_act(self, world: PermsWorld, targets: list[frozenset[int]]) -> Iterator[Event]:
         assert isinstance(self._refreshing, frozenset)
         for hub in self._hubs:
             if hub in self._sites["CommandAt"] and world.left["command"]:
@@ -204,7 +204,7 @@ class PermsMachine:
 
     # What happens then
 
-    def apply(self, world: World, event: Event) -> World:
+    def apply(self, world: PermsWorld, event: Event) -> PermsWorld:
         network = world.network
         match event:
             case ("FrameGoesUp", str(child)):
@@ -240,7 +240,7 @@ class PermsMachine:
                 return self._settle(_spend(world, "late"), tree.fire(network, hub, msg_id))
         raise AssertionError(f"no such event: {event}")
 
-    def _ask(self, world: World, hub: str, node: int, kind: str) -> World:
+    def _ask(self, world: PermsWorld, hub: str, node: int, kind: str) -> PermsWorld:
         """``get`` asks for the node's permissions; ``held`` asks for something that the node needs one for."""
         speaker = self._speaker(hub, _ASKER if kind == "get" else node)
         if kind == "get":
@@ -253,23 +253,22 @@ class PermsMachine:
         name = _asker(hub) if device == _ASKER else _checked(device)
         return next(one for one in self._devices(hub) if one.device_id == name)
 
-    def _say(self, world: World, speaker: Provisioned, frame: Frame) -> World:
+    def _say(self, world: PermsWorld, speaker: Provisioned, frame: Frame) -> PermsWorld:
         number = _connected(world.network, speaker.device_id)
         return self._settle(world, tree.deliver(tree.say(world.network, number, frame), number, Way.UP))
 
-    def _change(self, world: World, nodes: frozenset[int]) -> World:
+    def _change(self, world: PermsWorld, nodes: frozenset[int]) -> PermsWorld:
         """The roles of some nodes change, or, with none named, the default and with it all of them."""
         version, default = world.version, world.default + (not nodes)
         for node in nodes or self._nodes:
             version = version.set(node, version[node] + 1)
         policy = self._policy(self._authority, version, default)
         network = tree.feed(world.network, self._authority, PolicyChanged(policy))
-        network = evolve(network, policies=network.policies.set(self._authority, policy))
         return self._settle(evolve(world, version=version, default=default), network)
 
     # What it looks like afterwards
 
-    def _settle(self, world: World, network: Network) -> World:
+    def _settle(self, world: PermsWorld, network: Network) -> PermsWorld:
         """Devices read at once, a revoke that was allowed is over at once, and presence is stripped."""
         for name, state in network.states.items():
             if state is not world.network.states[name]:
@@ -323,10 +322,10 @@ class PermsMachine:
         nodes = [as_number(answer["node"]) for answer in answers if answer["kind"] == "admit"]
         return {(hub, node) for hub in self._check_at for node in nodes}
 
-    def state(self, world: World) -> State:
+    def state(self, world: PermsWorld) -> State:
         return world.state
 
-    def answers(self, world: World) -> list[Value]:
+    def answers(self, world: PermsWorld) -> list[Value]:
         return list(world.received)
 
     def expected_answers(self, act: Value) -> list[Value]:
@@ -340,7 +339,7 @@ class PermsMachine:
                 found.append(record(kind="held", node=message["node"], allowed=allowed))
         return found
 
-    def _abstract(self, before: World, world: World) -> State:
+    def _abstract(self, before: PermsWorld, world: PermsWorld) -> State:
         """The state of HubPerms.tla; hubs that are as before are taken from there."""
         network, intern = world.network, self.table.intern
         parts: list[Value] = []
@@ -355,7 +354,7 @@ class PermsMachine:
         return tuple(parts)
 
 
-def _spend(world: World, what: str) -> World:
+def _spend(world: PermsWorld, what: str) -> PermsWorld:
     assert world.left[what] > 0
     return evolve(world, left=world.left.set(what, world.left[what] - 1))
 

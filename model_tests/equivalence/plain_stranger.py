@@ -1,4 +1,4 @@
-"""The machine of the documents as a hub of ``hubauth.network``, and what it looks like to PlainHub.tla.
+"""The machine of the documents as a hub of ``hubauth.lab``, and what it looks like to PlainHub.tla.
 
 Between the two everything is JSON, through the codec of the dialect. The machine knows nothing of ``trace_id``, by
 which the model tells requests apart: what it passes up gets that of the request that came in, an answer that of the
@@ -20,7 +20,7 @@ from hubauth.lab import plain
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import RawFrame, read_frame
 from hubauth.wire.header import Header
-from model_tests.equivalence.tree_abstraction import CLOSED, IDLE, Ports, Shape, number_of
+from model_tests.equivalence.tree_abstraction import CLOSED, IDLE, Ports, TreeConstants, number_of
 from model_tests.equivalence.values import Value, function, record
 
 _CODEC = CODECS[Dialect.LOGIN]
@@ -91,13 +91,13 @@ def _copied(hub: plain.PlainHub) -> plain.PlainHub:
     return other
 
 
-def _written(frame: Frame) -> plain.Frame:
+def _written(frame: Frame) -> plain.PlainFrame:
     assert not isinstance(frame.body, bytes)
     body = json.loads(_CODEC.encode(frame.body))
-    return plain.Frame(body, frame.source, frame.target, frame.msg_id, int(frame.major))
+    return plain.PlainFrame(body, frame.source, frame.target, frame.msg_id, int(frame.major))
 
 
-def _read(frame: plain.Frame) -> Frame:
+def _read(frame: plain.PlainFrame) -> Frame:
     payload = json.dumps(frame.body).encode()
     fields: Any = Major(frame.major), SUB_PROTO, 0, frame.msg_id, frame.source, frame.target, 0
     return read_frame(_CODEC, RawFrame(Header((), 0, len(payload), *fields), payload, ())).frame
@@ -106,7 +106,7 @@ def _read(frame: plain.Frame) -> Frame:
 # What it looks like
 
 
-def plain_value(shape: Shape, stranger: PlainStranger, name: str, ports: Ports) -> Value:
+def plain_value(shape: TreeConstants, stranger: PlainStranger, name: str, ports: Ports) -> Value:
     """``hub[name]`` of a plain hub."""
     hub = stranger.hub
     link_of = {ports[link]: link for link in hub.links if link != PARENT}
@@ -127,7 +127,7 @@ def session_on(hub: plain.PlainHub, link: Link) -> tuple[str, int] | None:
     return next(((device, node) for node, (where, device) in hub.index.items() if where == link), None)
 
 
-def _link(shape: Shape, hub: plain.PlainHub, port: str, link: Link | None) -> Value:
+def _link(shape: TreeConstants, hub: plain.PlainHub, port: str, link: Link | None) -> Value:
     if link is None:
         return CLOSED
     return record(dev=shape.owner[port], node=hub.hubs[link]) if link in hub.hubs else IDLE

@@ -24,7 +24,7 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, Neighbour, Pending, Purpose, Registration, State
-from hubauth.network.tree import Connection, Item, Mark, Network, credential
+from hubauth.lab.tree import Item, Network, QueueMark, TreeConnection, credential
 from model_tests.equivalence.constants import as_function, as_names, as_number, as_numbers
 from model_tests.equivalence.values import Value, function, record
 
@@ -41,7 +41,7 @@ Ports = Mapping[int, str]
 
 
 @frozen
-class Shape:
+class TreeConstants:
     """The constants of a model that the map needs."""
 
     root: str
@@ -67,9 +67,9 @@ class Shape:
         return children if name == self.root else {**children, "up": 0}
 
 
-def read_shape(constants: dict[str, Value]) -> Shape:
+def read_shape(constants: dict[str, Value]) -> TreeConstants:
     """What the constants of a configuration say of it."""
-    return Shape(
+    return TreeConstants(
         root=str(constants["Root"]),
         node_of={str(name): as_number(node) for name, node in as_function(constants["NodeOf"])},
         parent_of={str(name): str(parent) for name, parent in as_function(constants["ParentOf"])},
@@ -93,7 +93,7 @@ def number_of(issued: str) -> int:
 # Frames without effect
 
 
-def strip(shape: Shape, network: Network) -> Network:
+def strip(shape: TreeConstants, network: Network) -> Network:
     """Take out of the queues between hubs what changes nothing wherever it arrives."""
     for number, connection in network.connections.items():
         if connection.child in shape.sockets or not (connection.up or connection.down):
@@ -107,8 +107,8 @@ def strip(shape: Shape, network: Network) -> Network:
     return network
 
 
-def _matters(shape: Shape, receiver: State | None, item: Item) -> bool:
-    if isinstance(item, Mark):
+def _matters(shape: TreeConstants, receiver: State | None, item: Item) -> bool:
+    if isinstance(item, QueueMark):
         return True
     body = item.body
     if isinstance(body, Answer):
@@ -123,7 +123,7 @@ def _matters(shape: Shape, receiver: State | None, item: Item) -> bool:
 # One hub
 
 
-def hub_value(shape: Shape, state: State, name: str, ports: Ports) -> Value:
+def hub_value(shape: TreeConstants, state: State, name: str, ports: Ports) -> Value:
     """``hub[name]``."""
     link_of = {ports[link]: link for link in state.links if link != PARENT}
     queries: list[Value] = []
@@ -181,7 +181,7 @@ def _link(state: State, link: Link | None) -> Value:
     return IDLE if session is None else record(dev=session.device_id, node=session.node_id)
 
 
-def _registration(shape: Shape, state: State, device: str) -> Value:
+def _registration(shape: TreeConstants, state: State, device: str) -> Value:
     known = state.registry.get(device, Registration(0))
     return record(node=known.node_id, revoked=known.revoked and shape.after_revoke, confirmed=known.confirmed)
 
@@ -236,7 +236,7 @@ def _revoke(message: Revoke) -> Value:
 # Connections between hubs
 
 
-def queue_value(network: Network, connection: Connection, way: str) -> Value:
+def queue_value(network: Network, connection: TreeConnection, way: str) -> Value:
     """``up[c]`` or ``down[c]``."""
     queue = connection.up if way == "up" else connection.down
     if not queue:

@@ -12,12 +12,12 @@ from hubauth.core.model import Purpose
 from hubauth.core.model import State as HubState
 from hubauth.core.policy import Dialect, Policy, Provisioned, Reregister
 from hubauth.core.recovery import after_restart
+from hubauth.lab import tree
+from hubauth.lab.history import History
 from hubauth.lab.plain import PlainHub
-from hubauth.network import tree
-from hubauth.network.history import History
-from hubauth.network.tree import Network, Way
+from hubauth.lab.tree import Network, Way
 from model_tests.equivalence.constants import as_names, as_number, as_record, as_records, as_triples
-from model_tests.equivalence.machine import Event, State, Table
+from model_tests.equivalence.machine import Event, SharedValues, State
 from model_tests.equivalence.plain_stranger import PlainStranger, plain_value, session_on
 from model_tests.equivalence.tree_abstraction import (
     another_journal,
@@ -71,7 +71,7 @@ _REQUESTS = (Purpose.REGISTER, Purpose.AUTHENTICATE, Purpose.RELAY, Purpose.CONF
 
 
 @frozen
-class World:
+class TreeWorld:
     """A network and the history that the model keeps beside it."""
 
     network: Network
@@ -91,7 +91,7 @@ class World:
 class TreeMachine:
     """HubAuth.tla with these constants."""
 
-    def __init__(self, constants: dict[str, Value], table: Table) -> None:
+    def __init__(self, constants: dict[str, Value], table: SharedValues) -> None:
         self.table = table
         self.history: frozenset[str] = frozenset()
         self.without_history: dict[str, str] = {}
@@ -112,9 +112,9 @@ class TreeMachine:
 
     # The start
 
-    def start(self) -> World:
+    def start(self) -> TreeWorld:
         """All hubs have joined, and the devices that the model wants online have registered."""
-        world = World(self._build(), self._budget)
+        world = TreeWorld(self._build(), self._budget)
         world = evolve(world, state=self._abstract(world, world))
         for child in sorted(self._children, key=self._depth):
             port = min(port for port, owner in self._shape.owner.items() if owner == child)
@@ -179,14 +179,14 @@ class TreeMachine:
         )
         return PlainStranger(machine)
 
-    def _drain(self, world: World) -> World:
+    def _drain(self, world: TreeWorld) -> TreeWorld:
         while waiting := tree.waiting(world.network):
             world = self._settle(world, tree.deliver(world.network, *waiting[0]))
         return world
 
     # What may happen
 
-    def events(self, world: World) -> Iterator[Event]:
+    def events(self, world: TreeWorld) -> Iterator[Event]:
         left, op = world.left, self._next_op(world)
         yield from self._arrivals(world)
         for socket, hub, device in self._usable(world):
@@ -199,15 +199,15 @@ class TreeMachine:
         yield from self._links_change(world)
         yield from self._hubs_act(world)
 
-    def _presentable(self, world: World, hub: str, device: str) -> list[int]:
+    def _presentable(self, world: TreeWorld, hub: str, device: str) -> list[int]:
         """The credentials that a device may present; 0 is none."""
         nothing = [0] if hub in self._plain and "empty" in self._habits else []
         return [*nothing, *sorted(world.got.get(device, frozenset()))]
 
-    def _next_op(self, world: World) -> int:
+    def _next_op(self, world: TreeWorld) -> int:
         return 1 + sum(self._budget[what] - world.left[what] for what in ("reg", "auth"))
 
-    def _arrivals(self, world: World) -> Iterator[Event]:
+    def _arrivals(self, world: TreeWorld) -> Iterator[Event]:
         for connection in world.network.connections.values():
             if connection.child in self._children and connection.child_open and connection.parent_open:
                 if connection.up:
@@ -215,13 +215,13 @@ class TreeMachine:
                 if connection.down:
                     yield "FrameGoesDown", connection.child
 
-    def _usable(self, world: World) -> Iterator[tuple[str, str, str]]:
+    def _usable(self, world: TreeWorld) -> Iterator[tuple[str, str, str]]:
         where = {connection.child: connection.parent for connection in world.network.connections.values()}
         for socket, hub, device in self._uses:
             if where.get(socket, hub) == hub:
                 yield socket, hub, device
 
-    def _devices_go(self, world: World) -> Iterator[Event]:
+    def _devices_go(self, world: TreeWorld) -> Iterator[Event]:
         for number, connection in world.network.connections.items():
             if connection.child not in self._shape.sockets:
                 continue
@@ -233,7 +233,7 @@ class TreeMachine:
             if session is None and self._constants["Probing"]:
                 yield "DeviceProbes", connection.child, connection.parent
 
-    def _links_change(self, world: World) -> Iterator[Event]:
+    def _links_change(self, world: TreeWorld) -> Iterator[Event]:
         open_ends = {
             connection.child: number
             for number, connection in world.network.connections.items()
@@ -257,7 +257,7 @@ class TreeMachine:
             if not connection.child_open:
                 yield "ParentNoticesLate", world.ports[number]
 
-    def _hubs_act(self, world: World) -> Iterator[Event]:
+    def _hubs_act(self, world: TreeWorld) -> Iterator[Event]:
         for hub in self._hubs:
             if hub in self._sites["RestartAt"] and world.left["restart"]:
                 yield "HubRestarts", hub
@@ -275,7 +275,7 @@ class TreeMachine:
                     if pending.purpose in _REQUESTS:
                         yield "RequestTimesOut", hub, pending.trace_id
 
-    def _revocable(self, world: World, device: str) -> list[int]:
+    def _revocable(self, world: TreeWorld, device: str) -> list[int]:
         """The credentials that an operator may name; 0 is all of them."""
         kinds = as_names(self._constants["RevokeKinds"])
         one = sorted(world.got.get(device, frozenset())) if "one" in kinds else []
@@ -283,7 +283,7 @@ class TreeMachine:
 
     # What happens then
 
-    def apply(self, world: World, event: Event) -> World:
+    def apply(self, world: TreeWorld, event: Event) -> TreeWorld:
         match event:
             case ("FrameGoesUp" | "FrameGoesDown" as name, str(child)):
                 way = Way.UP if name == "FrameGoesUp" else Way.DOWN
@@ -333,37 +333,37 @@ class TreeMachine:
                 return self._settle(_spend(world, "late"), tree.fire(world.network, hub, msg_id))
         raise AssertionError(f"no such event: {event}")
 
-    def _connect(self, world: World, child: str, port: str, parent: str | None = None) -> World:
+    def _connect(self, world: TreeWorld, child: str, port: str, parent: str | None = None) -> TreeWorld:
         number = world.network.next_connection
         network = tree.connect(world.network, child, parent)
         return self._settle(evolve(world, ports=world.ports.set(number, port)), network)
 
-    def _request(self, world: World, socket: str, hub: str, body: Register | Authenticate, op: int) -> World:
+    def _request(self, world: TreeWorld, socket: str, hub: str, body: Register | Authenticate, op: int) -> TreeWorld:
         if socket not in world.ports.values():
             world = self._connect(world, socket, socket, hub)
         asking = evolve(world, asked=world.asked.set(socket, world.asked.get(socket, frozenset()) | {op}))
         return self._say(asking, socket, Frame(body, msg_id=op, trace_id=op))
 
-    def _say(self, world: World, socket: str, frame: Frame) -> World:
+    def _say(self, world: TreeWorld, socket: str, frame: Frame) -> TreeWorld:
         number = _connected(world, socket)
         return self._settle(world, tree.deliver(tree.say(world.network, number, frame), number, Way.UP))
 
-    def _leave(self, world: World, socket: str, hub: str) -> World:
+    def _leave(self, world: TreeWorld, socket: str, hub: str) -> TreeWorld:
         session = _session(world, hub, _connected(world, socket))
         assert session is not None
         return self._say(world, socket, Frame(Offline(*session), source=session[1]))
 
-    def _break(self, world: World, number: int, noticed: tuple[Way, ...]) -> World:
+    def _break(self, world: TreeWorld, number: int, noticed: tuple[Way, ...]) -> TreeWorld:
         network = tree.drop(world.network, number)
         for way in noticed:
             network = tree.deliver(network, number, way)
         return self._settle(world, network)
 
-    def _back_up(self, world: World, hub: str) -> World:
+    def _back_up(self, world: TreeWorld, hub: str) -> TreeWorld:
         lasting = after_restart(world.network.policies[hub], world.network.states[hub])
         return self._settle(evolve(world, backups=world.backups.set(hub, lasting)), world.network)
 
-    def _restart(self, world: World, hub: str, found: HubState | None = None) -> World:
+    def _restart(self, world: TreeWorld, hub: str, found: HubState | None = None) -> TreeWorld:
         """The hub's own ends are down first, then those of the others, except what was broken before."""
         others = [
             (number, Way.DOWN if connection.parent == hub else Way.UP)
@@ -377,7 +377,7 @@ class TreeMachine:
 
     # What it looks like afterwards
 
-    def _settle(self, world: World, network: Network) -> World:
+    def _settle(self, world: TreeWorld, network: Network) -> TreeWorld:
         """Devices read at once, what changes nothing is stripped, and the history goes on."""
         for number, connection in network.connections.items():
             if connection.child in self._shape.sockets:
@@ -409,13 +409,13 @@ class TreeMachine:
         given = world.given
         if network.fresh > len(given) + 1:
             given = (*given, _owner(network, tree.credential(network.fresh - 1)))
-        after = World(network, world.left, ports, got, given, asked, world.backups, (), tuple(received))
+        after = TreeWorld(network, world.left, ports, got, given, asked, world.backups, (), tuple(received))
         return evolve(after, state=self._abstract(world, after))
 
-    def state(self, world: World) -> State:
+    def state(self, world: TreeWorld) -> State:
         return world.state
 
-    def answers(self, world: World) -> list[Value]:
+    def answers(self, world: TreeWorld) -> list[Value]:
         found: list[Value] = []
         for socket, frame in world.received:
             assert isinstance(frame.body, Answer)
@@ -428,7 +428,7 @@ class TreeMachine:
         log = as_records(as_record(act)["log"])
         return [record(to=sent["to"], m=sent["m"]) for sent in log if sent["to"] in self._shape.sockets]
 
-    def _abstract(self, before: World, world: World) -> State:
+    def _abstract(self, before: TreeWorld, world: TreeWorld) -> State:
         """The state of HubAuth.tla; hubs that are as before are taken from there."""
         shape, network, intern = self._shape, world.network, self.table.intern
         parts: list[Value] = []
@@ -474,7 +474,7 @@ def _same(before: Network, after: Network, name: str) -> bool:
     return after.strangers[name] is before.strangers[name]
 
 
-def _session(world: World, hub: str, number: int) -> tuple[str, int] | None:
+def _session(world: TreeWorld, hub: str, number: int) -> tuple[str, int] | None:
     """The device, and its node, that a hub takes for being on a connection."""
     if hub not in world.network.states:
         return session_on(_plain(world.network, hub).hub, number)
@@ -486,12 +486,12 @@ def _sets(known: Map[str, frozenset[int]], names: tuple[str, ...]) -> Value:
     return function({name: known.get(name, frozenset()) for name in names})
 
 
-def _spend(world: World, what: str) -> World:
+def _spend(world: TreeWorld, what: str) -> TreeWorld:
     assert world.left[what] > 0
     return evolve(world, left=world.left.set(what, world.left[what] - 1))
 
 
-def _connected(world: World, child: str) -> int:
+def _connected(world: TreeWorld, child: str) -> int:
     """The connection that a child holds open."""
     return next(
         number

@@ -19,7 +19,7 @@ from hubauth.core.messages import Authenticate, Frame, GetPerms, ListRoles, Offl
 from hubauth.core.model import Entry, Registration, Route, State
 from hubauth.core.policy import Policy
 from hubauth.core.step import step
-from hubauth.network.tree import credential
+from hubauth.lab.tree import credential
 from tests.bench.report import save, show
 
 SMALL, LARGE = 1_000, 1_000_000

@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 from hubauth.core.messages import Authenticate, Frame, Register, Request
-from hubauth.network.tree import credential
+from hubauth.lab.tree import credential
 from hubauth.wire.dialects.auth import AUTH
 from hubauth.wire.framing import encode_frame
 from hubauth.wire.header import Version

@@ -176,6 +176,20 @@ def test_a_revoke_while_the_hub_below_is_away(root: Place, child: Place) -> None
     run(story())
 
 
+def test_what_a_plain_hub_has_not_confirmed_is_no_success(root: Place, child: Place) -> None:
+    child.config.write_text(child.config.read_text().replace("[hub]", "[hub]\nextension = false"))
+
+    async def story() -> None:
+        async with root.running() as above, child.below(above.address):
+            nobody = "no hub with an entry has answered\n"
+            assert await root.ctl("revoke", "ghost", "--wait", "0.1") == (1, f"{nobody}not confirmed by hub 2\n")
+            assert await above.end(signal.SIGTERM) == 0
+            await child.neighbour(present=False)
+            assert await child.ctl("revoke", "spectre") == (1, f"{nobody}not sent to hub 1 (parent, away)\n")
+
+    run(story())
+
+
 def test_a_hub_that_stops_says_what_it_leaves_owed(root: Place, child: Place) -> None:
     async def story() -> None:
         async with root.running() as above:

@@ -8,17 +8,19 @@ import pytest
 
 from hubauth.cli import main
 from hubauth.cli.demo.story import Say, tell_of_a_revoke, tell_of_everything
-from hubauth.cli.demo.tree import Tree
+from hubauth.cli.demo.tree import DemoTree
 
 CONFORMS, VIOLATES, USAGE = 0, 1, 2
 
 
-def play(directory: Path, modules: dict[str, str], story: Callable[[Tree, Say], Awaitable[None]]) -> tuple[Path, str]:
+def play(
+    directory: Path, modules: dict[str, str], story: Callable[[DemoTree, Say], Awaitable[None]]
+) -> tuple[Path, str]:
     """Where the trace is, and what was told."""
     told: list[str] = []
 
     async def bounded() -> None:
-        tree = Tree(directory / "hubs", directory / "trace", modules)
+        tree = DemoTree(directory / "hubs", directory / "trace", modules)
         try:
             await asyncio.wait_for(story(tree, told.append), 300)
         finally:

@@ -15,7 +15,7 @@ from hubauth.core.messages import (
     Register,
     Revoke,
 )
-from tests.core.harness import NODE, Hub, key, mid, with_hubs
+from hubauth.lab.hub import NODE, Hub, key, mid, with_hubs
 
 
 def eventful() -> Hub:

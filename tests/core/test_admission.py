@@ -21,7 +21,7 @@ from hubauth.core.model import Entry, Pending, Purpose, Session
 from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Dialect, Provisioned
 from hubauth.core.transition import Step
-from tests.core.harness import ASK, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import ASK, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
 
 OTHER = Grant("other", ("p.write",))
 
@@ -331,6 +331,15 @@ def test_a_revoke_of_another_credential_refuses_nobody() -> None:
     for hub in (returning(), searched(), registering()):
         asked = hub.last_question(PARENT)
         hub.happens(OperatorRevoke(Revoke("d", 30, "another")))
+        hub.answered(PARENT, perms(), msg_id=asked)
+        assert hub.session(2).node_id == 30
+
+
+def test_a_revoke_of_another_node_refuses_nobody() -> None:
+    for hub in (returning(), searched(), registering()):
+        asked = hub.last_question(PARENT)
+        hub.happens(OperatorRevoke(Revoke("d", 77, key("d"))))
+        hub.happens(OperatorRevoke(Revoke("d", 77)))
         hub.answered(PARENT, perms(), msg_id=asked)
         assert hub.session(2).node_id == 30
 

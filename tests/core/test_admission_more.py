@@ -4,7 +4,7 @@ from hubauth.core.inputs import PARENT
 from hubauth.core.messages import Action, Answer, Authenticate, Reason
 from hubauth.core.model import Session
 from hubauth.core.outputs import Close
-from tests.core.harness import credentials, key, mid, root, sent
+from hubauth.lab.hub import credentials, key, mid, root, sent
 
 
 def test_a_link_that_was_a_devices_is_extended_as_soon_as_a_hub_joins_over_it() -> None:

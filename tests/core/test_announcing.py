@@ -6,7 +6,7 @@ from hubauth.core.inputs import PARENT
 from hubauth.core.messages import HubOnline, PermsInvalidate
 from hubauth.core.outputs import Send, StartTimer
 from hubauth.core.policy import Dialect
-from tests.core.harness import HUB_A, HUB_B, Hub, admission, mid, question, sent, with_hubs, without_timers
+from hubauth.lab.hub import HUB_A, HUB_B, Hub, admission, mid, question, sent, with_hubs, without_timers
 
 
 def announcement(device_id: str, node_id: int) -> HubOnline:

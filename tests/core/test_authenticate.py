@@ -21,7 +21,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Pending, Purpose, Route, Session
 from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Assist, Dialect, Policy
-from tests.core.harness import (
+from hubauth.lab.hub import (
     ASK,
     HUB,
     HUB_A,

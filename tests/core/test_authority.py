@@ -5,7 +5,7 @@ from hubauth.core.inputs import PARENT
 from hubauth.core.messages import Action, Answer, AssistRegister, Reason, Register
 from hubauth.core.model import is_authority
 from hubauth.core.policy import Policy
-from tests.core.harness import HUB_A, Hub, key, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, Hub, key, mid, question, reply, root, sent, with_hubs
 
 UNREACHABLE = Answer(Action.REGISTER, Reason.UNREACHABLE, "d")
 

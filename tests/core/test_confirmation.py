@@ -4,7 +4,7 @@ from hubauth.core.inputs import PARENT, OperatorRevoke
 from hubauth.core.messages import Action, Answer, AssistAuthenticate, AssistRegister, Reason, Register, Revoke
 from hubauth.core.model import Pending, Purpose, Registration
 from hubauth.core.policy import Dialect, Reregister
-from tests.core.harness import HUB_A, NODE, Hub, issued, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, NODE, Hub, issued, mid, question, reply, root, sent, with_hubs
 
 STRICT = Reregister.AFTER_REVOKE
 

@@ -28,7 +28,7 @@ from hubauth.core.outputs import Close, NoteKind
 from hubauth.core.policy import Dialect
 from hubauth.core.recovery import after_restart
 from hubauth.core.transition import Step
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB,
     HUB_A,
     HUB_B,

@@ -1,7 +1,7 @@
 """The extension at the edge of what a hub may say of itself."""
 
 from hubauth.core.messages import MAX_HANDLED, Ext
-from tests.core.harness import OWN_JOURNAL, root
+from hubauth.lab.hub import OWN_JOURNAL, root
 from tests.core.test_extension import A, joins
 
 

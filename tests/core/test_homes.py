@@ -14,7 +14,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.policy import Assist, Dialect
-from tests.core.harness import HUB_A, HUB_B, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, HUB_B, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
 
 SEARCH = AssistAuthenticate("d", key("d"))
 FOUND = Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "d", 30, key("d"), NODE)

@@ -29,7 +29,7 @@ from hubauth.core.model import Entry, Index, Neighbour, Pending, Purpose, Regist
 from hubauth.core.outputs import Note, NoteKind, Output, Send
 from hubauth.core.policy import Dialect, Policy, Provisioned, Trust
 from hubauth.core.transition import Change, Step
-from tests.core.harness import HUB_A, NODE, Hub, key, listing, mid, root, with_hubs
+from hubauth.lab.hub import HUB_A, NODE, Hub, key, listing, mid, root, with_hubs
 
 
 def names(findings: list[str]) -> list[str]:
@@ -172,7 +172,7 @@ def after(hub: Hub, happened: Input, *outputs: Output, rules: tuple[str, ...] = 
         for each in sorted({*old, *new}, key=str):
             if old.get(each) != new.get(each):
                 record.append((table, each, old.get(each), new.get(each)))
-    done = Step(state, outputs, rules, tuple(record))
+    done = Step(hub.policy, state, outputs, rules, tuple(record))
     return names(check_step(hub.policy, hub.state, happened, done))
 
 
@@ -371,12 +371,12 @@ def test_a_change_that_a_restart_would_lose() -> None:
         evolve(hub.state, directory=hub.state.directory.set(2, Route("d", 11, True))),
         evolve(hub.state, neighbours=Map({3: Neighbour(1)})),
     ):
-        assert names(check_step(hub.policy, hub.state, QUIET, Step(state, (), (), ()))) == lost
+        assert names(check_step(hub.policy, hub.state, QUIET, Step(hub.policy, state, (), (), ()))) == lost
     for state in (
         evolve(hub.state, next_msg_id=9, parent_present=True, links=Map(), perms=Map({2: NODE})),
         evolve(hub.state, directory=hub.state.directory.set(2, Route("d", 2, False))),
     ):
-        assert check_step(hub.policy, hub.state, QUIET, Step(state, (), (), ())) == []
+        assert check_step(hub.policy, hub.state, QUIET, Step(hub.policy, state, (), (), ())) == []
 
 
 def test_a_credential_that_comes_to_stay_where_its_device_is_not() -> None:

@@ -10,6 +10,7 @@ from hubauth.core.messages import (
     Action,
     Answer,
     AssistAuthenticate,
+    AssistOffline,
     AssistRegister,
     Authenticate,
     Ext,
@@ -25,7 +26,7 @@ from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.recovery import after_restart, indexed
-from tests.core.harness import HUB_A, NODE, OWN_JOURNAL, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, NODE, OWN_JOURNAL, Hub, dropped, key, mid, notes, reply, root, sent, with_hubs
 
 OWN = Answer(Action.AUTHENTICATE, Reason.OK, "mid", 5, key("mid"))
 
@@ -87,9 +88,10 @@ def test_what_was_asked_of_a_lost_child_hub_is_answered_too() -> None:
     hub.receive(PARENT, AssistAuthenticate("d", key("d")), source=1, msg_id=9)
     hub.receive(2, Authenticate("x", key("x")), msg_id=10)
     done = hub.down(1)
-    answers = [send for send in sent(done) if isinstance(send.frame.body, Answer)]
+    behind, answer, itself = sent(done)
     refusal = Answer(Action.ASSIST_AUTHENTICATE, Reason.UNREACHABLE, "d")
-    assert answers == [reply(PARENT, refusal, hub, msg_id=9, target=1)]
+    assert answer == reply(PARENT, refusal, hub, msg_id=9, target=1)
+    assert (behind.frame.body, itself.frame.body) == (AssistOffline("d", 30), AssistOffline("hub-a", HUB_A))
     assert [pending.asker for pending in hub.state.pending.values()] == [2]
 
 

@@ -17,7 +17,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, Purpose, Route
 from hubauth.core.outputs import Close
 from hubauth.core.policy import Dialect
-from tests.core.harness import HUB_A, HUB_B, NODE, key, listing, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, HUB_B, NODE, key, listing, mid, question, reply, root, sent, with_hubs
 
 
 def about(reason: Reason, node_id: int, action: Action = Action.OFFLINE, device_id: str = "d") -> Answer:

@@ -16,7 +16,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Purpose
 from hubauth.core.outputs import Close, NoteKind
 from hubauth.core.policy import Dialect, Policy, Reregister, Trust
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB_A,
     HUB_B,
     PROVISIONED,

@@ -20,7 +20,7 @@ from hubauth.core.model import FIRST_PLACE
 from hubauth.core.policy import Assist
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB_A,
     HUB_B,
     Hub,

@@ -20,7 +20,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, Purpose
 from hubauth.core.outputs import CancelTimer, Close, StartTimer
 from hubauth.core.policy import Dialect, Provisioned
-from tests.core.harness import ADMIN, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
+from hubauth.lab.hub import ADMIN, HUB, HUB_A, NODE, Hub, key, mid, question, reply, root, sent, with_hubs
 
 REVOKER = Grant("revoker", ("auth.revoke",))
 INVALIDATOR = Grant("boss", ("auth.perms_invalidate",))

@@ -18,7 +18,7 @@ from hubauth.core.model import Purpose
 from hubauth.core.outputs import StartTimer
 from hubauth.core.policy import Assist, Dialect
 from hubauth.core.transition import Step
-from tests.core.harness import NODE, Hub, dropped, key, mid, sent
+from hubauth.lab.hub import NODE, Hub, dropped, key, mid, sent
 
 OK, NOT_ADMITTED, UNREACHABLE = Reason.OK, Reason.NOT_ADMITTED, Reason.UNREACHABLE
 REGISTER, AUTHENTICATE = Action.ASSIST_REGISTER, Action.ASSIST_AUTHENTICATE

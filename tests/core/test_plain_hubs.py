@@ -17,7 +17,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Plain, Session
 from hubauth.core.outputs import Close
-from tests.core.harness import HUB_A, Hub, dropped, listing, notes, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, Hub, dropped, listing, notes, root, sent, with_hubs
 
 PLAIN = 12
 HERE, THERE = "10.0.0.5", "10.0.0.6"
@@ -52,6 +52,23 @@ def test_a_hub_that_has_nobody_to_assist_is_heard_all_the_same() -> None:
         assert "TRUST-9" in done.rules and hub.session(1).node_id == PLAIN
         hub.down(1)
     assert "d" not in hub.state.whitelist, "its revoke was obeyed"
+
+
+def test_its_first_word_is_no_echo_of_what_was_kept_for_it() -> None:
+    hub = knowing()
+    for _ in range(2):
+        connected(hub, 1, PLAIN)
+        hub.receive(1, AssistRegister("d"), source=PLAIN)
+        hub.down(1)
+        hub.happens(OperatorRevoke(Revoke("d")))
+        hub.registered(2, "d")
+        hub.down(2)
+        connected(hub, 1, PLAIN)
+        done = hub.receive(1, Revoke("d"), source=PLAIN)
+        assert sent(done, 1)[0].frame.body == Revoke("d") and "REV-2" in done.rules
+        assert "d" not in hub.state.whitelist
+        assert dropped("REV-24", 1, hub.receive(1, Revoke("d"), source=PLAIN))
+        hub.down(1)
 
 
 def test_what_was_kept_for_it_goes_out_before_its_first_word_is_heeded() -> None:

@@ -3,7 +3,7 @@
 from hubauth.core.inputs import PARENT, OperatorRevoke
 from hubauth.core.messages import Action, Answer, AssistOffline, AssistRegister, GetPerms, Reason, Register, Revoke
 from hubauth.core.model import Route
-from tests.core.harness import HUB_A, NODE, dropped, mid, sent
+from hubauth.lab.hub import HUB_A, NODE, dropped, mid, sent
 from tests.core.test_plain_answers import below_plain, says, success, told
 from tests.core.test_plain_routes import above_plain, plainly
 

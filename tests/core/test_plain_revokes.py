@@ -22,7 +22,7 @@ from hubauth.core.model import Purpose
 from hubauth.core.outputs import Send, StartTimer, Tell, Unconfirmed
 from hubauth.core.recovery import after_restart
 from hubauth.core.transition import Step
-from tests.core.harness import ADMIN, HUB_A, HUB_B, Hub, dropped, key, mid, notes, root, sent
+from hubauth.lab.hub import ADMIN, HUB_A, HUB_B, Hub, dropped, key, mid, notes, root, sent
 
 NAMED = Revoke("n", 0, key("n"))
 OWN_JOURNAL = root().state.journal

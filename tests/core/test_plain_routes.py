@@ -20,7 +20,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Learnt, Route
 from hubauth.core.outputs import Close
 from hubauth.core.policy import Assist, Dialect
-from tests.core.harness import ADMIN, HUB_A, HUB_B, Hub, dropped, key, mid, root, sent
+from hubauth.lab.hub import ADMIN, HUB_A, HUB_B, Hub, dropped, key, mid, root, sent
 
 
 def plainly(hub: Hub, link: int, device_id: str) -> None:

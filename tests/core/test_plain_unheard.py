@@ -19,7 +19,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Purpose
 from hubauth.core.policy import Assist
-from tests.core.harness import HUB_A, NODE, Hub, dropped, key, mid, root, sent
+from hubauth.lab.hub import HUB_A, HUB_B, NODE, Hub, dropped, key, mid, root, sent
 from tests.core.test_plain_answers import below_plain, says, success, told
 from tests.core.test_plain_revokes import between, returns
 
@@ -173,3 +173,14 @@ def test_a_child_link_counts_invalidations_from_its_join() -> None:
         done = hub.receive(1, about, msg_id=0, major=Major.OK_RESP)
         assert told(done, 2) == [Reason.OK] and hub.state.perms.get(40) == expected
         hub.happens(OperatorInvalidate(PermsInvalidate((40,))))
+
+
+def test_a_success_is_for_what_was_given_up_before_a_revoke_though_a_relayed_search_was_asked_earlier() -> None:
+    hub = between()
+    hub.up(3)
+    hub.receive(2, AssistAuthenticate("d", key("d")), source=HUB_B)
+    hub.receive(3, Authenticate("d", key("d")))
+    hub.down(3)
+    hub.happens(OperatorRevoke(Revoke("d")))
+    assert not told(says(hub, success(AUTHENTICATE, "d")), 2), "it may be older than the revoke"
+    assert told(says(hub, success(AUTHENTICATE, "d")), 2) == [Reason.OK]

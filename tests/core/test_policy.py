@@ -7,7 +7,7 @@ from hubauth.core.indexes import initial_state
 from hubauth.core.messages import CODES, Answer, Grant, Reason, Register, reason_of_code
 from hubauth.core.model import Entry, State
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister, Trust
-from tests.core.harness import HUB, PROVISIONED, ROLES, key
+from hubauth.lab.hub import HUB, PROVISIONED, ROLES, key
 
 
 def test_a_root_is_node_one_unless_it_says_otherwise() -> None:

@@ -21,7 +21,7 @@ from hubauth.core.model import Entry, Neighbour, Registration, Session
 from hubauth.core.outputs import Close, Note, NoteKind
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.core.transition import Step
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB,
     PROVISIONED,
     Hub,
@@ -40,7 +40,9 @@ from tests.core.harness import (
 
 def refused(hub: Hub, **changes: Any) -> str:
     """Why a changed policy is refused; nothing may have changed."""
+    before = hub.policy
     done = hub.now_with(**changes)
+    assert done.policy is before
     assert len(done.outputs) == 1 and isinstance(done.outputs[0], Note)
     note = done.outputs[0]
     assert (note.kind, note.rule, note.link) == (NoteKind.POLICY_REFUSED, "LINK-8", None)
@@ -61,7 +63,8 @@ def test_dialect_and_parent_cannot_change() -> None:
 def test_the_hubs_own_node_cannot_change_once_it_is_known() -> None:
     assert refused(root(), node_id=9) == "this hub is node 1, not 9"
     hub = mid(joined=False, node_id=0)
-    hub.now_with(node_id=9, credential=key("nine"))
+    done = hub.now_with(node_id=9, credential=key("nine"))
+    assert (done.policy.node_id, done.policy.credential) == (9, key("nine"))
     assert (hub.state.node_id, hub.state.credential) == (9, key("nine"))
     hub.now_with(node_id=0, credential="")
     assert (hub.state.node_id, hub.state.credential) == (9, key("nine"))

@@ -18,7 +18,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, Purpose, Route, Session
 from hubauth.core.outputs import Close, Send
 from hubauth.core.policy import Dialect
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB_A,
     HUB_B,
     NODE,

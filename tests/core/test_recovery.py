@@ -7,7 +7,7 @@ from hubauth.core.model import FIRST_PLACE, Owed
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, after_restart, lasting_changes, lets_go
 from hubauth.core.transition import STATE_FIELDS, Step
-from tests.core.harness import Hub, issued, mid, root, with_hubs
+from hubauth.lab.hub import Hub, issued, mid, root, with_hubs
 
 ENDING = {
     "next_msg_id",

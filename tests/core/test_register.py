@@ -15,7 +15,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Entry, Pending, Purpose, Registration, Route, Session, State
 from hubauth.core.outputs import Send, StartTimer
 from hubauth.core.policy import Dialect, Policy, Provisioned
-from tests.core.harness import (
+from hubauth.lab.hub import (
     ASK,
     HUB_A,
     NODE,

@@ -12,7 +12,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Registration, Session
 from hubauth.core.policy import Dialect, Reregister
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB_A,
     LISTED,
     NODE,

@@ -18,7 +18,7 @@ from hubauth.core.model import Pending, Purpose, Registration
 from hubauth.core.outputs import CancelTimer, Close, Note, NoteKind, StartTimer, Tell
 from hubauth.core.policy import Assist, Dialect
 from hubauth.core.revoke import agrees
-from tests.core.harness import (
+from hubauth.lab.hub import (
     ADMIN,
     HUB_A,
     NODE,

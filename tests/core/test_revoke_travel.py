@@ -9,7 +9,7 @@ from hubauth.core.messages import Action, Answer, Authenticate, Frame, HubFence,
 from hubauth.core.model import Neighbour, Pending, Purpose
 from hubauth.core.outputs import Note, NoteKind, Send, StartTimer, Tell
 from hubauth.core.policy import Dialect
-from tests.core.harness import (
+from hubauth.lab.hub import (
     ADMIN,
     HUB_A,
     HUB_B,

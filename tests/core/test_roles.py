@@ -21,7 +21,7 @@ from hubauth.core.ordered import OrderedIds
 from hubauth.core.outputs import StartTimer
 from hubauth.core.perms import select_page
 from hubauth.core.policy import Dialect, Policy, Trust
-from tests.core.harness import (
+from hubauth.lab.hub import (
     ADMIN,
     HUB,
     HUB_A,

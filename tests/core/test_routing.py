@@ -6,7 +6,7 @@ from hubauth.core.inputs import PARENT
 from hubauth.core.messages import AssistOffline, Authenticate, Frame, Major, Register
 from hubauth.core.outputs import Note, NoteKind, Send
 from hubauth.core.routing import lower_hop_limit
-from tests.core.harness import HUB_A, HUB_B, Hub, dropped, journal_of, listing, mid, root, sent, with_hubs
+from hubauth.lab.hub import HUB_A, HUB_B, Hub, dropped, journal_of, listing, mid, root, sent, with_hubs
 
 LEAF = 30
 

@@ -15,7 +15,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Pending, Purpose, Route
 from hubauth.core.outputs import Close, StartTimer
 from hubauth.core.policy import Assist, Dialect
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB_A,
     HUB_B,
     NODE,

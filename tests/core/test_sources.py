@@ -18,7 +18,7 @@ from hubauth.core.messages import (
     Request,
     Revoke,
 )
-from tests.core.harness import NODE, dropped, key, mid, root, sent, with_hubs
+from hubauth.lab.hub import NODE, dropped, key, mid, root, sent, with_hubs
 
 FROM_STRANGERS: tuple[Request | Malformed, ...] = (
     Revoke("d"),

@@ -26,7 +26,7 @@ from hubauth.core.messages import (
 from hubauth.core.model import Session
 from hubauth.core.outputs import Note, NoteKind
 from hubauth.core.policy import Policy, Trust
-from tests.core.harness import (
+from hubauth.lab.hub import (
     HUB_A,
     HUB_B,
     NODE,

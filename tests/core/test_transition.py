@@ -10,7 +10,7 @@ from hubauth.core.ordered import OrderedIds
 from hubauth.core.outputs import Close
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Transition
-from tests.core.harness import NODE, Hub, key, mid, sent
+from hubauth.lab.hub import NODE, Hub, key, mid, sent
 
 LAST = 2**32 - 1
 

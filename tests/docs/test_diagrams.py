@@ -6,7 +6,7 @@ import pytest
 
 from tools import docs_flowchart, docs_sequence
 from tools.docs_drawing import text_width, wrap
-from tools.docs_sequence import DiagramError, Message, Note
+from tools.docs_sequence import DiagramError, DrawnNote, Message
 
 REGISTER = """
 sequenceDiagram
@@ -26,7 +26,7 @@ def test_a_sequence_is_read() -> None:
     read = docs_sequence.parse(REGISTER)
     assert read.participants == {"D": "device", "H": "direct hub"}
     assert read.events[0] == Message("D", "H", "register {device_id} & more", dashed=False)
-    assert read.events[1] == Note("D", "H", "both")
+    assert read.events[1] == DrawnNote("D", "H", "both")
     assert len(read.events) == 7
 
 

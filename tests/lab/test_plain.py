@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hubauth.lab.plain import Frame
+from hubauth.lab.plain import PlainFrame
 from tests.lab.trees import Tree, opaque
 
 DIALECTS = ["auth", "login", "flat"]
@@ -261,7 +261,7 @@ def test_what_the_documents_do_not_know_has_no_effect(dialect: str) -> None:
     device.say("register")
     bodies: list[Any] = [b"{", None, [], {}, {"action": 7}, {"action": "register", "data": []}]
     for body in bodies:
-        device.send(Frame(body, 100))
+        device.send(PlainFrame(body, 100))
     tree.settle()
     assert not device.heard and repr(tree.hubs) == before
 

@@ -4,7 +4,7 @@ from collections import deque
 from itertools import count
 from typing import Any
 
-from hubauth.lab.plain import CMD, PARENT, Frame, PlainHub
+from hubauth.lab.plain import CMD, PARENT, PlainFrame, PlainHub
 
 
 class Device:
@@ -12,15 +12,15 @@ class Device:
 
     def __init__(self, tree: "Tree", hub: str, link: int) -> None:
         self._tree, self._hub, self._link = tree, hub, link
-        self.heard: list[Frame] = []
+        self.heard: list[PlainFrame] = []
 
     def say(self, action: str, source: int = 0, msg_id: int = 7, **data: Any) -> None:
         """Send a request; nothing is delivered yet."""
         flat = self._tree.hubs[self._hub].dialect == "flat"
         body = {"action": action, **data} if flat else {"action": action, "data": data}
-        self.send(Frame(body, source, 0, msg_id))
+        self.send(PlainFrame(body, source, 0, msg_id))
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: PlainFrame) -> None:
         self._tree.put(self._hub, self._link, frame)
 
     def ask(self, action: str, source: int = 0, **data: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Tree:
         self._common = {"dialect": dialect, **common}
         self.hubs: dict[str, PlainHub] = {}
         self._ends: dict[tuple[str, int], tuple[str, int] | Device] = {}
-        self._queues: dict[tuple[str, int], deque[Frame]] = {}
+        self._queues: dict[tuple[str, int], deque[PlainFrame]] = {}
         self._numbers, self._credentials = count(1), count()
 
     def hub(self, name: str, parent: str = "", **options: Any) -> PlainHub:
@@ -85,10 +85,10 @@ class Tree:
         self.emit(hub, self.hubs[hub].link_up(link))
         return device
 
-    def put(self, hub: str, link: int, frame: Frame) -> None:
+    def put(self, hub: str, link: int, frame: PlainFrame) -> None:
         self._queues[hub, link].append(frame)
 
-    def emit(self, hub: str, sent: list[tuple[int, Frame]]) -> None:
+    def emit(self, hub: str, sent: list[tuple[int, PlainFrame]]) -> None:
         """Put what a hub sends on its way."""
         for link, frame in sent:
             end = self._ends.get((hub, link))
@@ -123,5 +123,5 @@ class Tree:
         return heard
 
 
-def opaque(source: int, target: int, body: bytes = b"x") -> Frame:
-    return Frame(body, source, target, 1, CMD, 5)
+def opaque(source: int, target: int, body: bytes = b"x") -> PlainFrame:
+    return PlainFrame(body, source, target, 1, CMD, 5)

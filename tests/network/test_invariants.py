@@ -20,10 +20,10 @@ from hubauth.core.messages import (
 from hubauth.core.model import FIRST_PLACE
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.network.history import HubHistory, follow
-from hubauth.network.tree import Connection, Network, Way
-from tests.core.harness import NODE, Hub, mid
-from tests.network.harness import Story, three_level_story, two_levels
+from hubauth.lab.history import HubHistory, follow
+from hubauth.lab.hub import NODE, Hub, mid
+from hubauth.lab.story import Story, three_level_story, two_levels
+from hubauth.lab.tree import Network, TreeConnection, Way
 
 
 class Watched:
@@ -39,7 +39,7 @@ class Watched:
         done = step(self.hub.policy, self.hub.state, happened)
         if tamper:
             outputs = changes.pop("outputs", done.outputs)
-            done = Step(evolve(done.state, **changes), outputs, done.rules, done.changes)  # type: ignore[arg-type]
+            done = Step(done.policy, evolve(done.state, **changes), outputs, done.rules, done.changes)  # type: ignore[arg-type]
         self.now += 1
         self.history = follow(self.history, self.now, self.hub.policy, self.hub.state, happened, done)
         self.hub.state = done.state
@@ -196,7 +196,7 @@ def _waiting(network: Network) -> list[tuple[int, Way]]:
     return [(number, way) for number, connection in network.connections.items() for way in _ways(connection)]
 
 
-def _ways(connection: Connection) -> list[Way]:
+def _ways(connection: TreeConnection) -> list[Way]:
     return [way for way, queue in ((Way.UP, connection.up), (Way.DOWN, connection.down)) if queue]
 
 

@@ -6,10 +6,10 @@ from hubauth.core import authenticate
 from hubauth.core.inputs import OperatorRevoke, TimerFired
 from hubauth.core.messages import Answer, Authenticate, Frame, GetPerms, Reason, Register, Revoke
 from hubauth.core.policy import Dialect, Reregister
-from hubauth.network import tree
-from hubauth.network.tree import Way
-from tests.network.harness import FIRST_NODE, three_level_story
-from tests.network.planted import keeps_relayed
+from hubauth.lab import tree
+from hubauth.lab.planted import keeps_relayed
+from hubauth.lab.story import FIRST_NODE, three_level_story
+from hubauth.lab.tree import Way
 
 MID, LEAF_A, LEAF_B = 2, 3, 4
 

@@ -15,13 +15,13 @@ from hubauth.core.inputs import OperatorRevoke
 from hubauth.core.messages import Action, Frame, GetPerms, Grant, Register, Revoke
 from hubauth.core.model import Entry, Owed, Pending, Purpose, Registration, Route, Session, State
 from hubauth.core.policy import Dialect
-from hubauth.network import tree
-from hubauth.network.invariants import ALWAYS, SETTLED, check
-from hubauth.network.observed import at_rest
-from hubauth.network.tree import Network, Way, is_settled
-from tests.network.harness import configured, three_levels
-from tests.network.overlooked import OVERLOOKED
-from tests.network.planted import PLANTED, Planted, Watched, registers_twice, two_register
+from hubauth.lab import tree
+from hubauth.lab.invariants import ALWAYS, SETTLED, check
+from hubauth.lab.observed import at_rest
+from hubauth.lab.overlooked import OVERLOOKED
+from hubauth.lab.planted import PLANTED, Planted, Watched, registers_twice, two_register
+from hubauth.lab.story import configured, three_levels
+from hubauth.lab.tree import Network, Way, is_settled
 from tools.promises import promises
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from hubauth.lab.wire_cases import STREAMS, WIRE_CASES
 from hubauth.oracle.vectors import plain
 from hubauth.oracle.vectors_wire import StreamCase, WireCase, answered, cut
-from tests.oracle.wire_cases import STREAMS, WIRE_CASES
 
 
 @pytest.mark.parametrize("case", WIRE_CASES, ids=lambda case: case.id)

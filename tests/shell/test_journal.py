@@ -19,7 +19,7 @@ from hubauth.core.model import FIRST_PLACE, Entry, Neighbour, Owed, Registration
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import LASTING_TABLES, Lasting, after_restart, indexed, lasting_changes
 from hubauth.core.step import step
-from hubauth.network.tree import credential
+from hubauth.lab.tree import credential
 from hubauth.shell import journal as journal_module
 from hubauth.shell.blocks import Damaged, StorageError, frame_block, read_blocks
 from hubauth.shell.journal import KIND, Journal

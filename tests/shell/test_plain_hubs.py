@@ -11,7 +11,7 @@ from hubauth.core.messages import Answer, AssistRegister, Frame, Reason
 from hubauth.shell.addresses import Address
 from hubauth.shell.configuration import ConfigurationError
 from hubauth.shell.hub import Hub
-from hubauth.shell.origins import Origin, Origins
+from hubauth.shell.origins import Origins, PlainOrigin
 from hubauth.shell.settings import PlainHubTable
 from hubauth.shell.tls import client_context
 from tests.shell.certificates import Authority
@@ -109,16 +109,16 @@ def origins(**table: str) -> Origins:
 
 
 def test_where_a_connection_comes_from() -> None:
-    assert Origins([]).of("10.0.0.5", None) == Origin()
-    assert origins(address="10.0.0.5").of("10.0.0.5", b"any") == Origin((PLAIN,), "10.0.0.5")
-    assert origins(address="10.0.0.0/24").of("::ffff:10.0.0.7", None) == Origin((PLAIN,), "10.0.0.7")
-    assert origins(address="fe80::/10").of("fe80::1%eth0", None) == Origin((PLAIN,), "fe80::1")
+    assert Origins([]).of("10.0.0.5", None) == PlainOrigin()
+    assert origins(address="10.0.0.5").of("10.0.0.5", b"any") == PlainOrigin((PLAIN,), "10.0.0.5")
+    assert origins(address="10.0.0.0/24").of("::ffff:10.0.0.7", None) == PlainOrigin((PLAIN,), "10.0.0.7")
+    assert origins(address="fe80::/10").of("fe80::1%eth0", None) == PlainOrigin((PLAIN,), "fe80::1")
     for host in ("10.0.1.5", "fe80::1", "", "/a/socket"):
-        assert origins(address="10.0.0.0/24").of(host, None) == Origin()
+        assert origins(address="10.0.0.0/24").of(host, None) == PlainOrigin()
     shown = "sha256:" + hashlib.sha256(b"certificate").hexdigest()
-    assert origins(certificate=shown).of("10.0.0.5", b"certificate") == Origin((PLAIN,), shown)
-    assert origins(certificate=shown).of("10.0.0.5", b"another") == Origin()
-    assert origins(certificate=shown).of("10.0.0.5", None) == Origin()
+    assert origins(certificate=shown).of("10.0.0.5", b"certificate") == PlainOrigin((PLAIN,), shown)
+    assert origins(certificate=shown).of("10.0.0.5", b"another") == PlainOrigin()
+    assert origins(certificate=shown).of("10.0.0.5", None) == PlainOrigin()
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import pytest
 from attrs import evolve
 
 from hubauth.core import presence
-from tools import equivalence, tlc
-from tools.equivalence import Row, check_graph, check_variant, check_walks, gaps, table
+from tools import equivalence
+from tools.equivalence import ComparisonRow, check_graph, check_variant, check_walks, gaps, table
+from tools.models import read_catalogue
 
-MODELS = {model.name: model for model in tlc.read_catalogue().models}
-EQUAL = Row("MCBelow", "graph", 1, 60_000, 100_000, 1.0)
+MODELS = {model.name: model for model in read_catalogue().models}
+EQUAL = ComparisonRow("MCBelow", "graph", 1, 60_000, 100_000, 1.0)
 
 
 def test_a_graph_of_the_tree_is_equal() -> None:

@@ -10,10 +10,10 @@ from hubauth.core.model import Pending
 from hubauth.core.transition import Transition
 from hubauth.lab.plain import Asked, PlainHub
 from model_tests.equivalence.graph import Graph, compare_graphs
-from tools import tlc
 from tools.equivalence import AnyMachine, read_graph
+from tools.models import read_catalogue
 
-MODELS = {model.name: model for model in tlc.read_catalogue().models}
+MODELS = {model.name: model for model in read_catalogue().models}
 DEPTH = 8
 """Steps within which every one of these mistakes must show."""
 

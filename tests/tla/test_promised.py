@@ -5,11 +5,12 @@ import re
 import pytest
 from attrs import evolve
 
-from tools import promised, tlc
+from tools import promised
+from tools.models import Model, read_catalogue
 from tools.promises import promises as judged
-from tools.tlc import Catalogue, Model, gaps, read_outcome, select
+from tools.tlc import gaps, read_outcome, select
 
-BUG = Model("BugNothingOwed", "MCTrees", "bug", "", "RevokedStaysOut", breaks="RevokeArrives")
+BUG = next(model for model in read_catalogue().models if model.name == "BugNothingOwed")
 ALL = frozenset(promised.kinds_of_steps())
 
 
@@ -18,7 +19,7 @@ def test_the_promises_are_those_of_the_monitor() -> None:
 
 
 def test_every_promise_is_broken_by_a_variant() -> None:
-    broken = {model.breaks for model in tlc.read_catalogue().models}
+    broken = {model.breaks for model in read_catalogue().models}
     assert set(promised.promises()) - broken == {"Replacement"}
 
 
@@ -34,24 +35,29 @@ def test_a_definition_that_is_not_there() -> None:
         promised.definition("Nothing")
 
 
+def _gaps(model: Model) -> list[str]:
+    return gaps(evolve(read_catalogue(), models=(model,)))
+
+
 def test_a_variant_is_asked_for_its_promise_in_a_run_of_its_own() -> None:
-    _, asking = select(Catalogue((), (BUG,)), "bugs", "")
+    catalogue = evolve(read_catalogue(), models=(evolve(BUG, breaks="RevokeArrives"),))
+    _, asking = select(catalogue, "bugs", "")
     assert asking.violates == "KeepsRevokeArrives"
-    assert tlc.checked_by(asking.config_text) == ["KeepsRevokeArrives"]
-    stepwise = evolve(asking, breaks="NoLockOut")
-    assert tlc.checked_by(stepwise.config_text) == ["KeepsNoLockOut"]
-    assert "Recording = TRUE" in stepwise.config_text
-    assert "Recording = FALSE" in asking.config_text
+    assert asking.configuration.text.endswith("SPECIFICATION FairSpec\nPROPERTIES\n    KeepsRevokeArrives\n")
+    assert "Recording = FALSE" in asking.configuration.text
+    stepwise = evolve(asking, violates="KeepsNoLockOut").configuration.text
+    assert stepwise.endswith("SPECIFICATION Spec\nVIEW View\nPROPERTIES\n    KeepsNoLockOut\n")
+    assert "Recording = TRUE" in stepwise
+    of_states = evolve(asking, violates="KeepsAdmittedAnywhere").configuration.text
+    assert of_states.endswith("INVARIANTS\n    KeepsAdmittedAnywhere\n")
 
 
 def test_gaps_are_seen() -> None:
-    unsaid = Catalogue((), (evolve(BUG, breaks=""),))
-    assert any("breaks a promise or says why it breaks none" in gap for gap in gaps(unsaid))
-    both = Catalogue((), (evolve(BUG, unpromised="x"),))
-    assert any("breaks a promise or says why it breaks none" in gap for gap in gaps(both))
-    assert "Luck is no promise" in gaps(Catalogue((), (evolve(BUG, breaks="Luck"),)))
-    unrefined = Model("BugNothingOwed", "MCTrees", "ci", "")
-    assert "BugNothingOwed does not check Refines" in gaps(Catalogue((), (unrefined,)))
+    assert any("breaks a promise or says why it breaks none" in gap for gap in _gaps(evolve(BUG, breaks="")))
+    assert any("breaks a promise or says why it breaks none" in gap for gap in _gaps(evolve(BUG, unpromised="x")))
+    assert "Luck is no promise" in _gaps(evolve(BUG, breaks="Luck"))
+    unrefined = evolve(BUG, kind="ci", violates="", breaks="", claims=("NoLockOut",))
+    assert "BugNothingOwed does not check Refines" in _gaps(unrefined)
 
 
 def test_what_is_reached() -> None:

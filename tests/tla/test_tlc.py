@@ -8,23 +8,23 @@ import pytest
 from attrs import evolve
 
 from tools import tlc
-from tools.tlc import LIVENESS, Catalogue, Model, Outcome, checked_by, gaps, judge, read_outcome
+from tools.models import CATALOGUE, KINDS, TLA, Model, read_catalogue
+from tools.tlc import LIVENESS, TlcOutcome, gaps, judge, read_outcome
 
 ROOT = Path(__file__).resolve().parents[2]
-RIGHT = Model("MCTwoLevels", "MCTrees", "ci", "")
-BUG = Model("BugNothingOwed", "MCTrees", "bug", "", "RevokedStaysOut")
-LIMIT = Model("LimitUnread", "MCPlainTrees", "limit", "", "RevokedEverywhere")
-LIVE = Model("BugOrderReannounces", "MCTrees", "bug", "", "MessagesDrain")
-EXPLORED = Outcome(0, distinct=10, depth=3)
+MODELS = {model.name: model for model in read_catalogue().models}
+RIGHT, BUG, LIMIT = (MODELS[name] for name in ("MCTwoLevels", "BugNothingOwed", "LimitUnread"))
+LIVE = MODELS["BugOrderReannounces"]
+EXPLORED = TlcOutcome(0, distinct=10, depth=3)
 
 
 def test_the_catalogue_has_no_gaps() -> None:
-    assert gaps(tlc.read_catalogue()) == []
+    assert gaps(read_catalogue()) == []
 
 
 def test_every_kind_is_there() -> None:
-    catalogue = tlc.read_catalogue()
-    assert {model.kind for model in catalogue.models} == set(tlc.KINDS)
+    catalogue = read_catalogue()
+    assert {model.kind for model in catalogue.models} == set(KINDS)
     assert {model.name for model in tlc.select(catalogue, "ci", "")} >= {"MCTwoLevels", "BugNothingOwed"}
     assert {model.kind for model in tlc.select(catalogue, "bugs", "")} == {"bug", "limit"}
     assert tlc.select(catalogue, "bugs", "MCTwoLevels") == []
@@ -33,43 +33,45 @@ def test_every_kind_is_there() -> None:
 
 def test_each_switch_is_used_by_a_variant_and_each_variant_has_a_switch() -> None:
     for module, trees in (("HubAuth", ("MCTrees", "MCPlainTrees")), ("HubPerms", ("MCPermsTrees",))):
-        text = (tlc.TLA / f"{module}.tla").read_text()
+        text = (TLA / f"{module}.tla").read_text()
         switches = set(re.findall(r'Bug [=#] "(\w+)"', text))
-        variants = [model for model in tlc.read_catalogue().models if model.kind == "bug" and model.module in trees]
-        named = {re.search(r'Bug = "(\w+)"', model.config.read_text())[1] for model in variants}  # type: ignore[index]
+        variants = [model for model in read_catalogue().models if model.kind == "bug" and model.module in trees]
+        named = {model.configuration.constants["Bug"].strip('= "') for model in variants}
         assert named == switches
 
 
 def test_rules_that_the_models_name_exist() -> None:
     known = {rule["id"] for rule in tomllib.loads((ROOT / "spec" / "rules.toml").read_text())["rule"]}
-    for path in [*tlc.TLA.glob("*.tla"), *tlc.TLA.glob("*.cfg")]:
+    for path in [*TLA.glob("*.tla"), CATALOGUE]:
         families = r"\b(?:FRAME|TRUST|AUTHY|REG|AUTH|BIND|OFF|REV|PERM|LINK|TIME|EXT)-\d+"
         named = set(re.findall(families, path.read_text()))
         assert named <= known, f"{path.name}: {named - known}"
 
 
 def test_gaps_are_seen() -> None:
-    catalogue = tlc.read_catalogue()
+    catalogue = read_catalogue()
+
+    def found(*models: Model) -> list[str]:
+        return gaps(evolve(catalogue, models=models))
+
     without = [model for model in catalogue.models if model.violates != "NoLockOut"]
-    assert "no variant breaks NoLockOut" in gaps(evolve(catalogue, models=tuple(without)))
-    assert "no model checks Unheard" in gaps(evolve(catalogue, invariants=("Unheard",)))
-    assert "BugNothingOwed.cfg is in no run" in gaps(Catalogue((), (RIGHT,)))
-    assert "BugNothingOwed.cfg does not check NoLockOut" in gaps(Catalogue((), (evolve(BUG, violates="NoLockOut"),)))
-    assert "Missing.cfg does not exist" in gaps(Catalogue((), (evolve(RIGHT, name="Missing"),)))
-    assert "MCTwoLevels is listed twice" in gaps(Catalogue((), (RIGHT, RIGHT)))
-    only_a_limit = Catalogue(("RevokedEverywhere",), (LIMIT,))
-    assert "no variant breaks RevokedEverywhere" in gaps(only_a_limit)
-    nameless = Catalogue((), (evolve(LIMIT, violates=""),))
-    assert any("says what it violates" in gap for gap in gaps(nameless))
-    unknown = Catalogue((), (evolve(RIGHT, equality="guess"),))
-    assert "MCTwoLevels is to be compared in the unknown way guess" in gaps(unknown)
+    assert "no variant breaks NoLockOut" in found(*without)
+    assert "no model checks Unheard" in gaps(evolve(catalogue, states=("Unheard",)))
+    idle = MODELS["MCPerms"]
+    assert "MCPerms checks nothing" in found(evolve(idle, unclaimed=idle.checked))
+    assert "BugNothingOwed: Root is so anyway" in found(evolve(BUG, constants={"Root": "root"}))
+    assert "MCTwoLevels is listed twice" in found(RIGHT, RIGHT)
+    assert "no variant breaks RevokedEverywhere" in found(LIMIT)
+    assert any("says what it violates" in gap for gap in found(evolve(LIMIT, violates="")))
+    assert "MCTwoLevels is to be compared in the unknown way guess" in found(evolve(RIGHT, equality="guess"))
+    assert "Luck is not a listed invariant" in found(evolve(BUG, violates="Luck"))
 
 
 @pytest.mark.parametrize(
     ("model", "outcome", "complaint"),
     [
         (RIGHT, EXPLORED, ""),
-        (RIGHT, Outcome(0), "no states"),
+        (RIGHT, TlcOutcome(0), "no states"),
         (RIGHT, evolve(EXPLORED, queued=1), "not explored to the end"),
         (RIGHT, evolve(EXPLORED, exit_code=12, violated=("NoLockOut",)), "violates NoLockOut"),
         (RIGHT, evolve(EXPLORED, exit_code=75, errors=("Error: x",)), "TLC ended with 75"),
@@ -83,7 +85,7 @@ def test_gaps_are_seen() -> None:
         (LIVE, evolve(EXPLORED, exit_code=13, violated=(LIVENESS,)), ""),
     ],
 )
-def test_judgement(model: Model, outcome: Outcome, complaint: str) -> None:
+def test_judgement(model: Model, outcome: TlcOutcome, complaint: str) -> None:
     assert complaint in judge(model, outcome)
     assert bool(complaint) == bool(judge(model, outcome))
 
@@ -105,10 +107,6 @@ def test_reading_what_tlc_says() -> None:
     assert tlc.progress(
         "Progress(9) at x: 5 states generated, 2,064 distinct states found (1 ds/min), 8 states left on queue."
     ) == ("depth 9, 2,064 distinct states, 8 in the queue")
-
-
-def test_what_a_configuration_checks() -> None:
-    assert checked_by("SPECIFICATION Spec\nINVARIANTS\n  A B \\* not C\nPROPERTY D\nCONSTANT E = 1") == ["A", "B", "D"]
 
 
 def test_no_two_runs_share_a_folder() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from model_tests.equivalence.constants import as_record
-from model_tests.equivalence.machine import Event, State, Table
+from model_tests.equivalence.machine import Event, SharedValues, State
 from model_tests.equivalence.values import Value
 
 
@@ -11,7 +11,7 @@ class Counter:
     """Counts up to ``last``; a ``tired`` one does not begin again after a reset, though it looks as if it might."""
 
     def __init__(self, last: int, *, tired: bool = False) -> None:
-        self.table = Table()
+        self.table = SharedValues()
         self.divided: frozenset[str] = frozenset()
         self.parts: tuple[str, ...] = ("count",)
         self.history: frozenset[str] = frozenset()

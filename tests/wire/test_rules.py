@@ -4,8 +4,8 @@ import tomllib
 from pathlib import Path
 
 from hubauth.core.messages import CODES, Reason
+from hubauth.lab.wire_rules import exercised_rules
 from hubauth.wire.dialects.outcomes import FLAT_WORDINGS, WORDINGS
-from tests.wire.exercise import exercised_rules
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
 FAMILIES = ("WIRE-", "MSG-", "CODE-", "CFG-")

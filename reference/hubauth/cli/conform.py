@@ -69,6 +69,9 @@ def run(chosen: argparse.Namespace) -> int:
     """Play the cases, report, and end with the verdict as exit code."""
     profile = _profile(chosen)
     cases = _cases(chosen)
+    if chosen.basis == "documents":
+        # What only a decision forbids: here it would be told apart, and the profile would be wrong from then on.
+        cases = [case for case in cases if not case.spoils]
     if chosen.list:
         return _list(cases, profile, verbose=chosen.verbose)
     if chosen.hub is None:

@@ -28,7 +28,7 @@ from hubauth.shell.doorway import (
     ReloadRequest,
     Revoked,
     RevokeRequest,
-    Standing,
+    RevokeStanding,
     Status,
     StatusRequest,
     call,
@@ -39,7 +39,12 @@ examples:
   hubauth hub ctl status --config hub.toml
   hubauth hub ctl revoke thief --data-dir hub-data
 """
-_STANDINGS = {"acknowledged": "acknowledged by", "owed": "owed to", "unconfirmed": "not confirmed by"}
+_STANDINGS = {
+    "acknowledged": "acknowledged by",
+    "owed": "owed to",
+    "unconfirmed": "not confirmed by",
+    "unsent": "not sent to",
+}
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -85,7 +90,7 @@ def run_revoke(chosen: argparse.Namespace) -> int:
                 tell(f"hub {reply.hub}: {about}: {reply.code} {reply.reason}")
         elif isinstance(reply, Revoked):
             _show_revoked(chosen, answers, reply)
-            done = all(neighbour.standing != "owed" for neighbour in reply.neighbours)
+            done = all(neighbour.standing == "acknowledged" for neighbour in reply.neighbours)
             return 0 if done and all(answer.code == 1 for answer in answers) else REFUSED
     raise AssertionError("a revoke has an outcome")
 
@@ -187,10 +192,10 @@ def _show_revoked(chosen: argparse.Namespace, answers: list[Answered], outcome: 
         tell("the hub is stopping; what is owed is sent after its next start")
 
 
-def _named(neighbour: Standing) -> str:
+def _named(neighbour: RevokeStanding) -> str:
     known = f"hub {neighbour.hub}" if neighbour.hub else "the parent"
     about = ["parent"] if neighbour.parent and neighbour.hub else []
-    about += ["away"] if neighbour.standing == "owed" and not neighbour.present else []
+    about += ["away"] if neighbour.standing in ("owed", "unsent") and not neighbour.present else []
     return f"{known} ({', '.join(about)})" if about else known
 
 

@@ -62,7 +62,7 @@ class OperatorInvalidate:
 
 @frozen
 class PolicyChanged:
-    """The configuration is replaced. If it is accepted, later steps are given ``policy``."""
+    """The configuration is replaced. If it is accepted, the step returns ``policy``, and later steps are given it."""
 
     policy: Policy
 

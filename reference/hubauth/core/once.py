@@ -44,9 +44,13 @@ def send(t: Transition, link: Link, message: Revoke, originator: int, trace_id: 
 
 
 def is_echo(t: Transition, link: Link, message: Revoke) -> bool:
-    """Whether a plain neighbour only says again what it was sent a moment ago."""
+    """Whether a plain neighbour only says again what it was sent a moment ago.
+
+    What this step itself has sent, because the revoke was the neighbour's first word, it cannot have heard.
+    """
     said = message.device_id, message.node_id, message.credential
-    return any(said == (one.device_id, one.node_id, one.credential) for _, one in _sent_about(t, link, said[0]))
+    heard = [sent for msg_id, sent in _sent_about(t, link, said[0]) if msg_id in t.before.pending]
+    return any(said == (sent.device_id, sent.node_id, sent.credential) for sent in heard)
 
 
 def confirm(t: Transition, link: Link, answer: Answer) -> int:

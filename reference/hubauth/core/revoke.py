@@ -181,6 +181,8 @@ def _cancel_authentications(t: Transition, message: Revoke) -> None:
 
 def _is_ended(t: Transition, pending: Pending, message: Revoke) -> bool:
     """Whether a revoke means what a device or, having no memory of revokes itself, a plain hub waits for."""
+    if pending.purpose is Purpose.ADMIT:
+        return agrees(message, pending.node_id, pending.credential)
     if pending.purpose is not Purpose.RELAY:
         return not message.credential or same_credential(pending.credential, message.credential)
     if pending.asker is None or not is_plain(t, pending.asker):

@@ -6,8 +6,8 @@ offline.py). *Revocation* says which whitelist entries die (revoke.py). Registra
 what the three work on and admission.py lets in; perms.py answers who may do what; routing.py moves the frames of other
 sub-protocols; links.py joins the parent and takes links, timers and configuration as they come.
 
-A step is given a policy, a state and one input, and returns the next state, the outputs in order, and the
-ids of the rules that decided. It reads no clock, draws no random number and raises nothing for whatever a
+A step is given a policy, a state and one input, and returns the policy in force, the next state, the outputs in order,
+and the ids of the rules that decided. It reads no clock, draws no random number and raises nothing for whatever a
 peer may send.
 """
 

@@ -53,8 +53,10 @@ ALL = "*"
 
 @frozen
 class Step:
-    """The result of one step: the next state, what to do in order, and the rules that decided."""
+    """The result of one step: the policy in force, the next state, what to do in order, and the rules that decided."""
 
+    policy: Policy
+    """What the next step is given: another one only if a changed configuration was accepted."""
     state: State
     outputs: tuple[Output, ...]
     rules: tuple[str, ...]
@@ -183,7 +185,7 @@ class Transition:
             state = self._state(index)
         cited = tuple(self.cited)
         rules = tuple(dict.fromkeys(cited))
-        return Step(state, tuple(self.outputs), rules, tuple(self.changes), cited, tuple(self.marks))
+        return Step(self.policy, state, tuple(self.outputs), rules, tuple(self.changes), cited, tuple(self.marks))
 
     # Written out, because this is done for every step: a loop over names costs three times as much, compiled ten times.
 

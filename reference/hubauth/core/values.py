@@ -26,6 +26,7 @@ else:
         cls = attrs.frozen(maybe_class, weakref_slot=False, **options)
         original = cls.__init__
         cls.__init__ = _initializer(cls)
+        cls.__reduce__ = _reduced
         # A subclass may look different inside: it is made as attrs makes it.
         cls.__init_subclass__ = classmethod(lambda subclass: setattr(subclass, "__init__", original))
         return cls
@@ -50,6 +51,11 @@ def describe(cls: type, said: tuple[tuple[str, str, tuple[Any, ...], Callable[[]
     twin = attrs.make_class(cls.__name__, made, slots=False, eq=False, repr=False, order=False)
     cls.__attrs_attrs__ = attrs.fields(twin)  # type: ignore[attr-defined]
     cls.__annotations__ = {name: kind for name, kind, _, _ in said}
+
+
+def _reduced(value: Any) -> tuple[type, tuple[Any, ...]]:
+    """What a value is pickled as: the same as where it is compiled, so that either can read what the other has sent."""
+    return type(value), tuple(getattr(value, field.name) for field in attrs.fields(type(value)))
 
 
 def _initializer(cls: type) -> Any:

@@ -6,7 +6,6 @@ journal) is seen in what it sent.
 """
 
 from enum import Enum
-from typing import Any, TypeAlias
 
 import msgspec
 from attrs import frozen
@@ -20,7 +19,6 @@ from hubauth.core.policy import Policy
 from hubauth.core.values import Choice
 from hubauth.forms.habits import Habits
 from hubauth.forms.policies import PolicyForm, policy_of
-from hubauth.wire.header import Header, Version
 
 VERSION = 1
 """Of the format. A reader refuses rows of a later one."""
@@ -192,28 +190,9 @@ def encode_command(command: OperatorRevoke | OperatorInvalidate) -> bytes:
     return _encode(OperatorCommand(invalidate=_InvalidateCommand(message.node_ids, message.reason, message.refresh)))
 
 
-HeaderFields: TypeAlias = dict[str, Any]
-
-
 @frozen
 class Place:
     """Whose rows these are, and where they take place."""
 
     trace: str
     hub: str
-
-
-def header_fields(header: Header, version: Version) -> HeaderFields:
-    """The columns of a row that hold a frame's header."""
-    return {
-        "header": int(version),
-        "major": int(header.major),
-        "sub_proto": header.sub_proto,
-        "flags": header.flags,
-        "msg_id": header.msg_id,
-        "source": header.source,
-        "target": header.target,
-        "trace_id": header.trace_id,
-        "hop_limit": header.hop_limit,
-        "timestamp": header.timestamp,
-    }

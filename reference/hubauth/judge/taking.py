@@ -6,10 +6,10 @@ from attrs import evolve
 from immutables import Map
 
 from hubauth.core.credentials import is_well_formed
-from hubauth.core.inputs import Input, PolicyChanged, Received, TimerFired
+from hubauth.core.inputs import Input, Received, TimerFired
 from hubauth.core.messages import Answer, AssistRegister, Frame, Reason, Register
 from hubauth.core.model import State
-from hubauth.core.outputs import Note, NoteKind, Send
+from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
@@ -95,9 +95,7 @@ def _advance(before: Situation, happened: Input, answer: Answer | None) -> Taken
         skips = done is not expected
     if before.habits is not AS_THE_RULES_SAY:
         done = accustomed(before.policy, before.habits, before.state, happened, done)
-    policy = before.policy
-    if isinstance(happened, PolicyChanged) and not any(map(_is_refusal, done.outputs)):
-        policy = happened.policy
+    policy = done.policy
     after = before
     if policy is not before.policy or done.state is not before.state:
         aliases = before.aliases.after(done.changes)
@@ -173,7 +171,3 @@ def _is_its_own(before: Situation, device_id: str, credential: str) -> bool:
 def _answers(done: Step) -> list[Answer]:
     sent = [output.frame.body for output in done.outputs if isinstance(output, Send)]
     return [body for body in sent if isinstance(body, Answer)]
-
-
-def _is_refusal(output: object) -> bool:
-    return isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED

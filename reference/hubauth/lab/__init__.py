@@ -1,1 +1,1 @@
-"""Subjects for tests: nothing that hubauth itself runs."""
+"""What tests, model tests and generators share. Nothing that hubauth itself runs imports it."""

@@ -12,7 +12,7 @@ LOGIN = FLAT | {"revoke", "offline", "assist_offline", "assist_query_credential"
 AUTH = (LOGIN - {"login", "assist_login"}) | {"auth", "assist_auth", "get_perms", "list_roles", "perms_invalidate"}
 
 
-class Frame(NamedTuple):
+class PlainFrame(NamedTuple):
     """What the hub needs of a frame; ``body`` is decoded JSON for SubProto 2, else anything."""
 
     body: Any
@@ -66,12 +66,12 @@ class PlainHub:
     heard: list[dict[str, Any]] = field(default_factory=list)  # answers to the operator
 
     def __post_init__(self) -> None:
-        self.links, self._out = set[int](), list[tuple[int, Frame]]()
-        self._revokes, self._held = dict[str, Asked](), dict[int, dict[str, Frame]]()
+        self.links, self._out = set[int](), list[tuple[int, PlainFrame]]()
+        self._revokes, self._held = dict[str, Asked](), dict[int, dict[str, PlainFrame]]()
         self._flat, self._word = self.dialect == "flat", "auth" if self.dialect == "auth" else "login"
         self._actions = {"flat": FLAT, "login": LOGIN, "auth": AUTH}[self.dialect]
 
-    def link_up(self, link: int) -> list[tuple[int, Frame]]:
+    def link_up(self, link: int) -> list[tuple[int, PlainFrame]]:
         self.links.add(link)
         if link == PARENT and self.joins:
             action = self._word if self.credential or (self._flat and self.node_id) else "register"
@@ -80,7 +80,7 @@ class PlainHub:
         self.parent_present |= link == PARENT and not self.joins
         return self.flush(())
 
-    def link_down(self, link: int) -> list[tuple[int, Frame]]:
+    def link_down(self, link: int) -> list[tuple[int, PlainFrame]]:
         self.links.discard(link)
         self._held.pop(link, None)
         self.hubs.pop(link, None)
@@ -92,7 +92,7 @@ class PlainHub:
             self._up({"device_id": self.index.pop(node)[1], "node_id": node})
         return self.flush(())
 
-    def receive(self, link: int, frame: Frame) -> list[tuple[int, Frame]]:
+    def receive(self, link: int, frame: PlainFrame) -> list[tuple[int, PlainFrame]]:
         body = frame.body if frame.sub_proto == 2 and isinstance(frame.body, dict) else {}
         data, action = body if self._flat else body.get("data"), str(body.get("action", ""))
         if frame.sub_proto != 2:
@@ -103,19 +103,19 @@ class PlainHub:
             self._ask(link, frame, action, data)
         return self.flush(())
 
-    def operate(self, action: str, **data: Any) -> list[tuple[int, Frame]]:
+    def operate(self, action: str, **data: Any) -> list[tuple[int, PlainFrame]]:
         """The operator's revoke (000:51) or perms_invalidate (000:64)."""
-        self._ask(OPERATOR, Frame(None), action, data)
+        self._ask(OPERATOR, PlainFrame(None), action, data)
         return self.flush(())
 
-    def flush(self, links: tuple[int, ...] | None = None) -> list[tuple[int, Frame]]:
+    def flush(self, links: tuple[int, ...] | None = None) -> list[tuple[int, PlainFrame]]:
         """What is to be sent, and (called from outside, when nothing else comes) the answers held back."""
         for link in list(self._held) if links is None else links:
             self._out += [(link, frame) for frame in reversed(self._held.pop(link, {}).values())]
         done, self._out = self._out, []
         return done
 
-    def _ask(self, link: int, frame: Frame, action: str, data: dict[str, Any]) -> None:
+    def _ask(self, link: int, frame: PlainFrame, action: str, data: dict[str, Any]) -> None:
         device, node, credential = data.get("device_id", ""), data.get("node_id", 0), data.get("credential", "")
         if not (isinstance(device, str) and isinstance(node, int) and isinstance(credential, str)):
             return
@@ -249,7 +249,7 @@ class PlainHub:
         for node in nodes if asked.data.get("refresh") and self.parent_present else ():
             self._ask_parent(Asked(OPERATOR, "get_perms", {}, node_id=node), "get_perms", 4404)
 
-    def _route(self, link: int, frame: Frame) -> None:
+    def _route(self, link: int, frame: PlainFrame) -> None:
         """Other sub-protocols: by the index, else up; TargetID 0: to all below; SourceID 0: nowhere (000:57)."""
         below = {where for where, _ in self.index.values()}
         to = {self.index.get(frame.target, (PARENT, ""))[0]} if frame.target else below
@@ -264,7 +264,7 @@ class PlainHub:
         body = {"action": action, **data} if self._flat else {"action": action, "data": data}
         number, self.number = 0 if self.msg_id == "zero" else self.number, self.number + 1
         target = 0 if action == "perms_invalidate" else self.hubs.get(link, 0)  # 000:65
-        self._send(link, Frame(body, self.node_id if source < 0 else source, target, number))
+        self._send(link, PlainFrame(body, self.node_id if source < 0 else source, target, number))
 
     def _fail(self, asked: Asked, code: int) -> None:
         named = asked.device_id and not self.terse and asked.link in (PARENT, *self.hubs)
@@ -274,7 +274,9 @@ class PlainHub:
         told = {"code": code, "msg": TEXTS.get(code, "not found"), **fields}
         body = told if self._flat else {"action": f"{asked.action}_resp", "data": told}
         number, major = 0 if self.msg_id == "zero" else asked.msg_id, OK_RESP if code == 1 else ERR_RESP
-        frame = Frame(body, self.node_id, self.hubs.get(asked.link, 0), number, major)  # 000:58, 002:75-77, 002:124
+        frame = PlainFrame(
+            body, self.node_id, self.hubs.get(asked.link, 0), number, major
+        )  # 000:58, 002:75-77, 002:124
         held = self._held.get(asked.link, {})
         holds = self.msg_id == "reordered" and asked.action.startswith("assist_") and asked.link in self.links
         if holds and asked.device_id not in held:
@@ -282,7 +284,7 @@ class PlainHub:
         else:
             self._send(asked.link, frame)
 
-    def _send(self, link: int, frame: Frame) -> None:
+    def _send(self, link: int, frame: PlainFrame) -> None:
         """Nothing but the answer about another device goes before an answer that is held back."""
         self._out = self.flush((link,))
         if link == OPERATOR:

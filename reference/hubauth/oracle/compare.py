@@ -38,7 +38,7 @@ from hubauth.oracle.forms import (
     Unsayable,
     read_input,
 )
-from hubauth.oracle.vectors import StepForm, next_policy, step_form
+from hubauth.oracle.vectors import StepForm, step_form
 from hubauth.wire.header import Version
 
 
@@ -113,7 +113,7 @@ class Model:
         """Let the reference take a step by itself. MsgIDs and timers are its own; a timer may be called by its link."""
         happened = self._timer_of(form) or read_input(form, self.policy.dialect)
         done = step(self.policy, self.state, happened)
-        after = evolve(self._now, policy=next_policy(self.policy, happened, done), state=done.state)
+        after = evolve(self._now, policy=done.policy, state=done.state)
         did = self._did(form, done)
         self._now = after
         return did

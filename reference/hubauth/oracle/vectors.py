@@ -9,10 +9,9 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from hubauth.core.canonical import advance, digest_of
 from hubauth.core.indexes import initial_state
-from hubauth.core.inputs import PolicyChanged
 from hubauth.core.messages import Reason
 from hubauth.core.model import State
-from hubauth.core.outputs import Note, NoteKind, Output, Send
+from hubauth.core.outputs import NoteKind, Output, Send
 from hubauth.core.policy import Dialect, Policy
 from hubauth.core.step import step
 from hubauth.core.transition import Step
@@ -94,14 +93,6 @@ class Mismatch:
     seen: Any
 
 
-def next_policy(policy: Policy, happened: object, done: Step) -> Policy:
-    """The policy after a step: another one only if the change was accepted."""
-    if not isinstance(happened, PolicyChanged):
-        return policy
-    refused = any(isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED for output in done.outputs)
-    return policy if refused else happened.policy
-
-
 def wire_rules(form: InputForm, outputs: tuple[Output, ...], dialect: Dialect) -> tuple[str, ...]:
     """The rules by which the frame that came in is read, and those that go out are written."""
     codec = CODECS[dialect]
@@ -142,7 +133,7 @@ def record(
         done = step(policy, now, happened)
         digest = advance(digest, done)
         steps.append(step_form(given, done, dialect, digest.hex()))
-        policy, now = next_policy(policy, happened, done), done.state
+        policy, now = done.policy, done.state
     case = Case(id=case_id, policy=form, digest=first.hex(), steps=tuple(steps))
     if state is None:
         return msgspec.structs.replace(case, journal=journal)
@@ -182,7 +173,7 @@ def _run_hub(case: Case) -> Mismatch | None:
             if due != did:
                 rules = suspects(expected.rules + expected.wire_rules, seen.rules + seen.wire_rules)
                 return Mismatch(case.id, at, what, rules, due, did)
-        policy, state = next_policy(policy, happened, done), done.state
+        policy, state = done.policy, done.state
     return None
 
 

@@ -31,8 +31,7 @@ class Event:
     waited in vain), or "waits" for its parent, being plain; something "rests" in a place ("kept" to admit by, "barred",
     "owed", "memory" or "binding"; some key), or nothing does, if no device is named; all is "quiet" (every hub is at
     its parent, nothing on its way) or "idle" (nor does anybody wait). A hub that is watched alone has "handled" all
-    that came; a credential is "vouched" for by it, or by "", a neighbour.
-    """
+    that came; a credential is "vouched" for by it, or by "", a neighbour."""
 
     kind: str
     hub: str = ""

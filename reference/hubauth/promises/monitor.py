@@ -249,7 +249,7 @@ class Monitor:
         """
         known = self.credentials.get(key)
         if not key:
-            self.welcome = self.welcome.set((event.hub, device_id), event)
+            self.welcome = self.welcome.set((event.hub, device_id), self.welcome.get((event.hub, device_id), event))
         elif known is None or known.device_id != device_id:
             self._breaks("AdmittedByCredential", event, request)
         elif known.doomed is not None and known.doomed.at < self.quiet < request.at:
@@ -265,7 +265,7 @@ class Monitor:
         AdmittedAnywhere: When all is quiet such a device is admitted at every hub that searches its tree.
         """
         known, named = self.credentials.get(body.credential), self.welcome.get((event.hub, body.device_id))
-        if named is not None and not body.credential and reason is Reason.NOT_ADMITTED:
+        if named is not None and named.at < request.at and not body.credential and reason is Reason.NOT_ADMITTED:
             self._breaks("NoLockOut", event, named)
         if known is None or known.device_id != body.device_id or not known.is_live:
             return
@@ -305,13 +305,19 @@ class Monitor:
         """PendingEventuallyAnswered: A request is answered, be it with a refusal; no revoke cuts a registration off.
         What a plain hub makes of the answers of a plain parent is their own affair.
         """
-        cut = event.kind == "closed" and isinstance(self.told.get(event.hub, event).frame.body, Revoke)
+        told = self.told.get(event.hub, event)
+        cut = event.kind == "closed" and isinstance(told.frame.body, Revoke) and not self._is_first_word(told)
         setting = self.hubs[link[0]]
         between_plain = setting.plain and setting.parent in self.hubs and self.hubs[setting.parent].plain
         for asked, must in self.asked[link] if not between_plain else ():
             due = must and (event.kind == "idle" or (event.kind == "quiet" and asked.at == self.alone))
             if due or (cut and isinstance(asked.frame.body, Register)):
                 self._breaks("PendingEventuallyAnswered", event, asked)
+
+    def _is_first_word(self, told: Event) -> bool:
+        """Whether a plain hub has shown itself by this, and may displace its own earlier connection."""
+        at = told.hub, told.link
+        return told.kind == "received" and told.link != PARENT and at not in self.between and not self.sessions[at][1]
 
     def revoke_arrives(self, event: Event) -> None:
         """RevokeArrives: When all is quiet among extended hubs, each has heard of every revoke that was said to all; so

@@ -1,4 +1,4 @@
-"""What an operator should hear of: whoever was refused as a device or hub, and devices that were taken over."""
+"""Alarms for the operator: a device or hub was refused, or a device may have been taken over."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ _ASSISTS = {action for action in Action if action.value.startswith("assist_")}
 _REGISTERED_AGAIN = "REG-9"
 
 
-class Peer(Protocol):
+class AlarmSubject(Protocol):
     """Whom it is about."""
 
     peer: str
@@ -23,13 +23,13 @@ class Peer(Protocol):
         """An authentication of this peer was refused."""
 
 
-def watch_registration(observer: Observer, peer: Peer, policy: Policy, body: Body, done: Step) -> None:
-    """A device that was known has a new credential: it has lost the old one, or somebody else has taken its place."""
+def watch_registration(observer: Observer, peer: AlarmSubject, policy: Policy, body: Body, done: Step) -> None:
+    """Raise an alarm when a known device gets a new credential: it lost the old one, or a stranger took its place."""
     if isinstance(body, Register | AssistRegister) and policy.has_credentials and _REGISTERED_AGAIN in done.rules:
         observer.alarm("reregistered", peer=peer.peer, subject=body.device_id, device=body.device_id)
 
 
-def watch_answer(observer: Observer, peer: Peer, policy: Policy, state: State, body: Body) -> None:
+def watch_answer(observer: Observer, peer: AlarmSubject, policy: Policy, state: State, body: Body) -> None:
     """A peer is told that it is not the device or the hub that it said to be."""
     if not isinstance(body, Answer) or body.reason is Reason.OK:
         return

@@ -32,7 +32,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.policy import Dialect
 from hubauth.shell.addresses import Address
-from hubauth.shell.wires import Wire
+from hubauth.shell.device_connection import DeviceConnection
 from hubauth.wire.header import Version
 
 
@@ -91,7 +91,7 @@ class DeviceClient:
         self._on_frame = on_frame
         self._admitted = False
         """Whether a lost session is to be restored."""
-        self._wire: Wire | None = None
+        self._wire: DeviceConnection | None = None
         self._connected = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
@@ -108,7 +108,7 @@ class DeviceClient:
         await self.close()
 
     async def close(self) -> None:
-        """Hang up for good."""
+        """Close the connection and do not connect again."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
@@ -142,7 +142,7 @@ class DeviceClient:
         return await self._ask(query or ListRoles())
 
     async def revoke(self, message: Revoke, *, target: int = 0, wait: float = 1.0) -> Answer | None:
-        """Revoke a device everywhere, or at one hub. None: nobody who has it has answered within ``wait`` seconds."""
+        """Revoke a device everywhere, or at one hub. None: no hub has answered within ``wait`` seconds."""
         try:
             return await self._ask(message, target=target, timeout=wait)
         except Unavailable:
@@ -180,7 +180,7 @@ class DeviceClient:
         self.sessions += 1
         return answer
 
-    async def _connection(self) -> Wire:
+    async def _connection(self) -> DeviceConnection:
         try:
             await asyncio.wait_for(self._connected.wait(), self._options.timeout)
         except TimeoutError:
@@ -195,7 +195,7 @@ class DeviceClient:
         return await self._exchange(wire, body, self.node_id if source is None else source, target, timeout)
 
     async def _exchange(
-        self, wire: Wire, body: Request, source: int, target: int = 0, timeout: float | None = None
+        self, wire: DeviceConnection, body: Request, source: int, target: int = 0, timeout: float | None = None
     ) -> Answer:
         msg_id, future = self._begin(wire, body, source, target)
         try:
@@ -207,7 +207,9 @@ class DeviceClient:
         finally:
             self._waiting.pop(msg_id, None)
 
-    def _begin(self, wire: Wire, body: Request, source: int, target: int = 0) -> tuple[int, "asyncio.Future[Answer]"]:
+    def _begin(
+        self, wire: DeviceConnection, body: Request, source: int, target: int = 0
+    ) -> tuple[int, "asyncio.Future[Answer]"]:
         msg_id = self._take_msg_id()
         wire.send(Frame(body, Major.CMD, msg_id, source, target))
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -242,7 +244,7 @@ class DeviceClient:
         pause = self._options.retry_first
         while True:
             try:
-                wire = await Wire.connect(self.address, self._options, self._received, self._lost)
+                wire = await DeviceConnection.connect(self.address, self._options, self._received, self._lost)
             except (OSError, TimeoutError) as problem:
                 self.last_problem = problem
             else:
@@ -257,7 +259,7 @@ class DeviceClient:
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, self._options.retry_most)
 
-    async def _restore(self, wire: Wire) -> bool:
+    async def _restore(self, wire: DeviceConnection) -> bool:
         """Authenticate again if there was a session; whether the connection can be used."""
         if not self._admitted:
             return True

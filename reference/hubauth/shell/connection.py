@@ -13,7 +13,7 @@ from hubauth.core.inputs import Link, LinkDown, LinkUp
 from hubauth.core.messages import SUB_PROTO
 from hubauth.shell.allowance import Room
 from hubauth.shell.commons import Commons, Standing
-from hubauth.shell.origins import Origin
+from hubauth.shell.origins import PlainOrigin
 from hubauth.shell.outgoing import CLOSE, Outgoing
 from hubauth.shell.sockets import address_of, keep_alive
 from hubauth.wire.framing import FrameDecoder, Limits
@@ -60,7 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closing_since: float | None = None
         self.link: Link | None = None
         self.peer = self.connection = ""
-        self.origin = Origin()
+        self.origin = PlainOrigin()
         self.since = self.last_read = self._loop.time()
         self.unbound_since = self.since
         self._frame_since: float | None = None
@@ -392,7 +392,7 @@ class Connection(asyncio.BufferedProtocol):
             self.check_session(now)
 
     def check_session(self, now: float) -> None:
-        """Likewise, where it depends on who the peer is."""
+        """Check the limits that depend on who the peer is."""
         limits = self._limits
         standing = self.standing
         if standing is _STRANGER:

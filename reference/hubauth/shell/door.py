@@ -64,7 +64,7 @@ class House:
 
 
 class Caller:
-    """Somebody who has come in with a command."""
+    """One connection to the door, which brings one command."""
 
     def __init__(self, engine: Engine, writer: asyncio.StreamWriter) -> None:
         self._engine = engine
@@ -77,8 +77,8 @@ class Caller:
         """The neighbours that have to acknowledge it."""
         self._asked: list[int] = []
         """Those of them that may not have done so yet."""
-        self._unconfirmed: set[int] = set()
-        """Plain hubs that have not answered it."""
+        self._unconfirmed: dict[int, bool] = {}
+        """Plain hubs that have not answered it, and whether it was sent to them at all."""
         self._answers = 0
         self._finished = False
         self.finished = asyncio.Event()
@@ -150,7 +150,7 @@ class Caller:
 
     def unconfirmed(self, told: Unconfirmed) -> None:
         if self._revoke is not None and told.device_id == self._revoke.device_id:
-            self._unconfirmed.add(told.hub)
+            self._unconfirmed[told.hub] = told.sent
 
     def seal(self) -> None:
         if self._revoke is not None:
@@ -198,7 +198,7 @@ class Door:
             raise
 
     async def stop(self, seconds: float) -> None:
-        """Let nobody in any more; whoever waits is told how far its command has come, if it listens."""
+        """Accept no more callers, and tell each one that waits how far its command has come."""
         if self._server is not None:
             self._server.close()
         for caller in self._callers:

@@ -27,14 +27,14 @@ _SHORT_ENOUGH = 100
 _PATIENCE = 30.0
 
 
-class Line(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One line, whoever says it."""
+class DoorLine(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One line of the conversation, by the operator or by the hub."""
 
 
 # Requests
 
 
-class Request(Line, frozen=True, kw_only=True, tag_field="command"):
+class Request(DoorLine, frozen=True, kw_only=True, tag_field="command"):
     """What an operator wants."""
 
     v: Literal[1] = 1
@@ -70,7 +70,7 @@ AnyRequest: TypeAlias = RevokeRequest | InvalidateRequest | StatusRequest | Relo
 # Replies
 
 
-class Reply(Line, frozen=True, kw_only=True, tag_field="kind"):
+class Reply(DoorLine, frozen=True, kw_only=True, tag_field="kind"):
     """What a hub says."""
 
 
@@ -83,22 +83,22 @@ class Answered(Reply, frozen=True, kw_only=True, tag="answer"):
     reason: str
 
 
-class Standing(Line, frozen=True, kw_only=True):
+class RevokeStanding(DoorLine, frozen=True, kw_only=True):
     """How things are with a revoke at a neighbouring hub."""
 
     hub: int
     """Its node id; 0 for a parent that has never been present."""
     parent: bool
     present: bool
-    standing: Literal["acknowledged", "owed", "unconfirmed"]
-    """``unconfirmed``: it is plain, and was told once and has not answered, or could not be told at all."""
+    standing: Literal["acknowledged", "owed", "unconfirmed", "unsent"]
+    """It is plain and was told once and has not answered: ``unconfirmed``; or it could not be told: ``unsent``."""
 
 
 class Revoked(Reply, frozen=True, kw_only=True, tag="revoked"):
     """The outcome of a revoke. What is owed stays so, and is sent when that hub is back."""
 
     ended: Literal["acknowledged", "waited", "stopping"]
-    neighbours: tuple[Standing, ...]
+    neighbours: tuple[RevokeStanding, ...]
     unsaid: int
     """Answers that were too many to be said."""
 
@@ -107,7 +107,7 @@ class Done(Reply, frozen=True, kw_only=True, tag="done"):
     """It is done."""
 
 
-class NeighbourStatus(Line, frozen=True, kw_only=True):
+class NeighbourStatus(DoorLine, frozen=True, kw_only=True):
     """A hub next to this one."""
 
     hub: int

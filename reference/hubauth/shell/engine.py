@@ -21,7 +21,7 @@ from hubauth.core.transition import Step
 from hubauth.shell.alarms import watch_answer, watch_registration
 from hubauth.shell.entropy import Credentials
 from hubauth.shell.forgetting import Forgetting
-from hubauth.shell.journal import Journal, policy_refused
+from hubauth.shell.journal import Journal
 from hubauth.shell.observe import Observer, say
 from hubauth.shell.ports import Batched, Listener, Port
 from hubauth.shell.records import Record, Row, encode_records, policy_row, record_of
@@ -143,18 +143,18 @@ class Engine:
         """Take over a new configuration; why not, if it is refused."""
         self._turn()
         done = step(self.policy, self.state, changed)
-        refused = policy_refused(done.outputs)
-        if refused is None:
+        accepted = done.policy is changed.policy
+        if accepted:
             # Journaled even if the state stays the same: recovery must go on under the new policy.
             self._advance(changed, done, policy_row(changed.policy))
             self.policy = changed.policy
         if self._recorder is not None:
             self._recorder.happened(changed, self.ports)
         self._perform(done.outputs)
-        return refused
+        return None if accepted else next(output.detail for output in done.outputs if isinstance(output, Note))
 
     def _step(self, happened: Input) -> Step | None:
-        """Ask the core. None: it has failed, which it never should; being a value, the state has not changed."""
+        """Let the core take a step. None: it raised, which is a bug; the state is still the one from before."""
         self._turn()
         try:
             done = step(self.policy, self.state, happened)
@@ -166,7 +166,7 @@ class Engine:
         return done
 
     def _advance(self, happened: Input, done: Step, *rows: Row) -> None:
-        """Take over the next state, and put down what of it must last."""
+        """Take over the next state, and add to the batch the record of what must outlive the process."""
         before, self.state = self.state, done.state
         if self._watcher is not None:
             self._watcher.follow(before, happened, done)
@@ -416,7 +416,7 @@ class Engine:
             self.forgetting.rest(time.monotonic() - started)
 
     def _forget(self) -> None:
-        """End the generation, whatever its length; one that ends just now may have begun too early."""
+        """End the generation of the journal now. A snapshot under way may hold what is to be forgotten: ask again."""
         if self._snapshotting is not None:
             self.forgetting.soon()
             return

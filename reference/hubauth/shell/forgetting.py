@@ -1,4 +1,4 @@
-"""When a generation of the journal ends only because it names what nobody needs any more."""
+"""When a generation of the journal ends only because it names credentials that were revoked everywhere."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ PAUSES = 20
 
 
 class Forgetting:
-    """Asks for a snapshot: not at once, since revokes seldom come alone, and not so often that it would be felt."""
+    """Asks for a snapshot after a short wait, since revokes seldom come alone, and a pause after the last one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, forget: Callable[[], None]) -> None:
         self._loop = loop

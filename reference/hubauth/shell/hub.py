@@ -265,7 +265,7 @@ class Hub:
             say(logging.ERROR, "task_failed", error=task.exception())
 
     async def _accept(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-        """Accept while there is room; beyond, the operating system's queue holds whoever comes."""
+        """Accept connections while there is room; further ones stay in the operating system's queue."""
         loop = asyncio.get_running_loop()
         while True:
             await self._room.acquire()
@@ -285,7 +285,7 @@ class Hub:
                 await asyncio.sleep(0)
 
     async def _accept_waiting(self, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-        """Whoever else waits already, a few at a time: one per turn would take for ever when turns are long."""
+        """Accept a few more connections that wait already: one per turn would take too long when turns are long."""
         for _ in range(_ACCEPTED_PER_TURN):
             if self._room.locked():
                 return

@@ -22,7 +22,6 @@ import msgspec
 from attrs import frozen
 
 from hubauth.core.indexes import initial_state
-from hubauth.core.outputs import Note, NoteKind
 from hubauth.core.policy import Policy
 from hubauth.core.recovery import Recovery, indexed
 from hubauth.shell.blocks import (
@@ -69,14 +68,6 @@ class Recovered:
     forgets: bool = False
     """Whether the files name a credential only because a revoke did, and that is acknowledged."""
     notes: tuple[str, ...] = ()
-
-
-def policy_refused(outputs: tuple[object, ...]) -> str | None:
-    """Why a changed policy was not accepted, if so."""
-    for output in outputs:
-        if isinstance(output, Note) and output.kind is NoteKind.POLICY_REFUSED:
-            return output.detail
-    return None
 
 
 class Journal:

@@ -13,7 +13,7 @@ Network: TypeAlias = IPv4Network | IPv6Network
 _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-class Origin(NamedTuple):
+class PlainOrigin(NamedTuple):
     """Which plain hubs a connection may name itself as, and what makes it the same as another one of theirs."""
 
     hubs: tuple[int, ...] = ()
@@ -40,10 +40,10 @@ class Origins:
         """Take over another configuration, for connections to come."""
         self._known = [(hub.node_id, read_origin(hub.address, hub.certificate)) for hub in hubs]
 
-    def of(self, host: str, certificate: bytes | None) -> Origin:
+    def of(self, host: str, certificate: bytes | None) -> PlainOrigin:
         """Who a connection from this host, with this certificate (DER), may be."""
         if not self._known:
-            return Origin()
+            return PlainOrigin()
         fingerprint = f"sha256:{sha256(certificate).hexdigest()}" if certificate else ""
         shown = {node_id for node_id, known in self._known if known == fingerprint}
         address = host_address(host)
@@ -53,5 +53,5 @@ class Origins:
             if address is not None and not isinstance(known, str) and address in known
         }
         if not shown and not near:
-            return Origin()
-        return Origin(tuple(sorted(shown | near)), fingerprint if shown else str(address))
+            return PlainOrigin()
+        return PlainOrigin(tuple(sorted(shown | near)), fingerprint if shown else str(address))

@@ -57,7 +57,7 @@ class Outgoing:
         self._sealed_can_wait, self._put_can_wait = self._put_can_wait, True
 
     def release(self) -> bool:
-        """Let the sealed batch leave; whether there was anything, and somebody to leave for."""
+        """Send the sealed batch. Returns whether it held anything and the connection is still open."""
         frames, self._sealed = self._sealed, []
         size = sum(map(len, frames))
         self.unreleased -= size

@@ -21,7 +21,7 @@ _MOST_PUT_OFF = 4
 
 
 class Keeper(Protocol):
-    """Somebody who keeps bytes that have to leave."""
+    """A connection that keeps bytes which have to be sent."""
 
     def write_kept(self, most: int) -> int:
         """Write so many of them, rather a piece more than less; how many it wrote, fewer only if none is left."""
@@ -38,7 +38,7 @@ class Outlet:
         self._put_off = 0
 
     def enlist(self, keeper: Keeper) -> None:
-        """Somebody keeps something who did not before."""
+        """A connection begins to keep bytes."""
         if not self._waiting:
             self._put_off = 0
             self._loop.call_soon(self._take_turn)

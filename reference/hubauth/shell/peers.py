@@ -1,4 +1,4 @@
-"""The two kinds of connections: of whoever has connected, and to the parent."""
+"""The two kinds of connections: those that peers have opened, and the one to the parent."""
 
 import asyncio
 import logging

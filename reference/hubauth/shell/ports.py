@@ -1,4 +1,4 @@
-"""What the engine sees of connections, and of whoever listens for an operator."""
+"""What the engine sees of connections, and of listeners that tell an operator what the hub does."""
 
 from typing import Protocol
 
@@ -57,7 +57,7 @@ class Port(Batched, Protocol):
 
 
 class Listener(Batched, Protocol):
-    """Somebody who wants to know what the hub tells its operator."""
+    """An object that is told what the hub tells its operator."""
 
     def tell(self, told: Tell) -> None:
         """A hub has answered a revoke."""

@@ -25,7 +25,7 @@ _decode = msgspec.msgpack.Decoder(list[list[list[Any]]]).decode
 
 
 @frozen
-class Form:
+class TableForm:
     """How the values of a table are written: their columns, and a value from these."""
 
     columns: tuple[str, ...]
@@ -35,15 +35,15 @@ class Form:
     read_key: Callable[[Any], Any] = lambda key: key
 
 
-def _plain(kind: type, *without: str) -> Form:
+def _plain(kind: type, *without: str) -> TableForm:
     """The form of an attrs value, field by field."""
     columns = tuple(attribute.name for attribute in fields(kind) if attribute.name not in without)
-    return Form(columns, attrgetter(*columns), kind)
+    return TableForm(columns, attrgetter(*columns), kind)
 
 
-def _bare(column: str) -> Form:
+def _bare(column: str) -> TableForm:
     """The form of a text or a number."""
-    return Form((column,), lambda value: (value,), lambda value: value)
+    return TableForm((column,), lambda value: (value,), lambda value: value)
 
 
 def _write_debt(key: tuple[int, Revoke]) -> tuple[Any, ...]:
@@ -64,10 +64,10 @@ def _last_seen(device_id: str, via: int) -> Route:
     return Route(device_id, via, online=False)
 
 
-FORMS: dict[str, Form] = {
+FORMS: dict[str, TableForm] = {
     "registry": _plain(Registration),
     "whitelist": _plain(Entry),
-    "directory": Form(("device_id", "via"), attrgetter("device_id", "via"), _last_seen),
+    "directory": TableForm(("device_id", "via"), attrgetter("device_id", "via"), _last_seen),
     "neighbours": evolve(_plain(Neighbour, "written", "batch"), make=_neighbour),
     "owed": evolve(_plain(Owed), write_key=_write_debt, read_key=_read_debt),
     "beaten": _bare("credential"),

@@ -1,7 +1,8 @@
 """How things are with a hub, at a cost that depends on how many hubs are next to it and not on their devices."""
 
-from collections.abc import Container
+from collections.abc import Mapping
 from time import monotonic
+from types import MappingProxyType
 from typing import Literal
 
 from hubauth import __version__
@@ -11,7 +12,7 @@ from hubauth.core.model import PARENT_NEIGHBOUR, Purpose, Session, State, is_aut
 from hubauth.core.ordered import EMPTY
 from hubauth.core.policy import Policy
 from hubauth.core.transition import Step
-from hubauth.shell.doorway import NeighbourStatus, Standing, Status
+from hubauth.shell.doorway import NeighbourStatus, RevokeStanding, Status
 
 
 def is_owed(state: State, neighbour: int, revoke: Revoke) -> bool:
@@ -59,11 +60,13 @@ def _link(state: State, neighbour: int) -> Link | None:
 
 
 def _standing(
-    state: State, neighbour: int, revoke: Revoke, unconfirmed: Container[int]
-) -> Literal["acknowledged", "owed", "unconfirmed"]:
+    state: State, neighbour: int, revoke: Revoke, unconfirmed: Mapping[int, bool]
+) -> Literal["acknowledged", "owed", "unconfirmed", "unsent"]:
     if is_owed(state, neighbour, revoke):
         return "owed"
     hub = state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour
+    if not unconfirmed.get(hub, True):
+        return "unsent"
     return "unconfirmed" if hub in unconfirmed or _is_open(state, neighbour, revoke) else "acknowledged"
 
 
@@ -72,10 +75,12 @@ def neighbours_of(policy: Policy, state: State) -> list[int]:
     return sorted(set(state.neighbours) | ({PARENT_NEIGHBOUR} if policy.has_parent else set()))
 
 
-def standings(state: State, told: list[int], revoke: Revoke, unconfirmed: Container[int] = ()) -> tuple[Standing, ...]:
+def standings(
+    state: State, told: list[int], revoke: Revoke, unconfirmed: Mapping[int, bool] = MappingProxyType({})
+) -> tuple[RevokeStanding, ...]:
     """How things are with a revoke that these neighbours were told of, and some plain ones have not confirmed."""
     return tuple(
-        Standing(
+        RevokeStanding(
             hub=state.parent_node if neighbour == PARENT_NEIGHBOUR else neighbour,
             parent=neighbour == PARENT_NEIGHBOUR,
             present=is_present(state, neighbour),
@@ -138,7 +143,7 @@ def status_of(policy: Policy, state: State, presence: Presence, parent: str, jou
 
 
 def count_pending(state: State) -> int:
-    """The requests that somebody waits for."""
+    """How many pending requests have an asker."""
     return sum(pending.purpose is not Purpose.UNHEARD for pending in state.pending.values())
 
 

@@ -28,7 +28,7 @@ _OVERLOAD_PAUSE = 0.005
 
 
 class Member(Protocol):
-    """Somebody who can be served."""
+    """A connection that can be served."""
 
     enlisted: bool
     cost: float
@@ -48,7 +48,7 @@ class Member(Protocol):
         """Handle what waits until the clock says so, or so many bytes, at least one frame; how many bytes it moved."""
 
     def fail(self, problem: Exception) -> None:
-        """Serving it has failed, which it never should."""
+        """Close the connection, because serving it has raised, which is a bug."""
 
 
 class Turns:

@@ -66,7 +66,7 @@ class Watcher:
 
 
 def _setting(policy: Policy, state: State) -> Setting:
-    """Nodes that somebody had before the configuration meant them are nobody else's for that."""
+    """What the configuration says, without reserving nodes that a device had before the configuration named them."""
     setting = setting_of(policy, state.node_id)
     taken = (*state.index.roster, *state.index.named_and_registered) if setting.reserved else ()
     return evolve(setting, reserved=setting.reserved - frozenset(taken))
@@ -77,7 +77,7 @@ def _refused(done: Step) -> bool:
 
 
 def _words(event: Event) -> str:
-    """Nobody is named: whoever is not known here may have sent a credential as a name."""
+    """Name no device: one that is not known here may have sent a credential as its name."""
     body = event.frame.body
     reason = getattr(body, "reason", None)
     words = [event.kind, "" if isinstance(body, bytes) else type(body).__name__, getattr(reason, "value", "")]

@@ -52,6 +52,13 @@ def test_a_hub_that_does_what_the_documents_say_passes(
     assert "only a decision forbids it" in (tmp_path / "report" / "junit.xml").read_text()
 
 
+def test_no_case_spoils_the_profile_where_only_a_decision_protects_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for basis, played in (("all", True), ("documents", False)):
+        assert main(["conform", "--list", "--basis", basis, "--only", "REG-12", "--only", "REG-7"]) == 0
+        listed = capsys.readouterr().out
+        assert ("REG-12" in listed) is played and "REG-7" in listed
+
+
 def failed(rule: str, **finding: str) -> Result:
     told = Finding("answer", "this", "that", **{"rule": rule, **finding})  # type: ignore[arg-type]
     return Result(rule, rule, "MUST", "", "", 1, "fail", findings=(told,))

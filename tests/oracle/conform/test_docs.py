@@ -21,9 +21,9 @@ def test_the_example_is_a_profile(tmp_path: Path) -> None:
 
 
 def test_the_example_shows_every_key_and_every_default() -> None:
-    shown, defaults = tomllib.loads(EXAMPLE), msgspec.to_builtins(Profile())
+    shown, defaults = tomllib.loads(EXAMPLE), msgspec.json.decode(msgspec.json.encode(Profile()))
     assert set(shown) == set(defaults)
-    for name in ("choices", "limits", "timeouts"):
+    for name in ("choices", "habits", "limits", "timeouts"):
         assert shown[name] == defaults[name]
     assert set(shown["features"]) == set(defaults["features"])
     assert set(shown["roles"]) == set(defaults["roles"])

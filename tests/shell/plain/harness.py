@@ -27,8 +27,8 @@ from tests.toml import to_toml
 PROGRAM = Path(__file__).with_name("hub.py")
 REQUEST_SECONDS = 20.0
 """How long our hub waits for a plain one. No test waits for it; only what is wrong ends by it."""
-OURS, PLAIN = 1, 10
-"""Node ids of our hub as a parent, and of a plain child."""
+PLAIN = 10
+"""Node id of a plain child."""
 DIALECTS = ["auth", "login", "flat"]
 CREDENTIALS = ["auth", "login"]
 MSG_IDS = ["echo", "zero", "reordered"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hubauth.cli.demo.story import Say, tell_of_a_revoke, tell_of_everything
-from hubauth.cli.demo.tree import DemoFailed, Tree
+from hubauth.cli.demo.tree import DemoFailed, DemoTree
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell, tell_text
 from hubauth.shell.client import ClientError
@@ -89,9 +89,9 @@ class _Demo:
         tell("", f"Done in {time.monotonic() - self._begun:.0f} s. Open {self._report / 'report.html'}")
         return 0
 
-    def _play(self, name: str, modules: dict[str, str], story: Callable[[Tree, Say], Awaitable[None]]) -> None:
+    def _play(self, name: str, modules: dict[str, str], story: Callable[[DemoTree, Say], Awaitable[None]]) -> None:
         async def play() -> None:
-            tree = Tree(self._directory / name, self._directory / "traces" / name, modules)
+            tree = DemoTree(self._directory / name, self._directory / "traces" / name, modules)
             try:
                 await story(tree, self._say)
             finally:

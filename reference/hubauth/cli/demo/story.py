@@ -5,7 +5,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from hubauth.cli.demo.tree import ADMIN, DemoFailed, Tree
+from hubauth.cli.demo.tree import ADMIN, DemoFailed, DemoTree
 from hubauth.core.messages import Answer, PermsInvalidate, Revoke
 from hubauth.shell.client import ClientError, DeviceClient, Options, Refused, Unavailable
 
@@ -14,10 +14,10 @@ _QUICK = Options(retry_first=0.02, retry_most=0.2)
 _PATIENCE = 30.0
 
 
-class Cast:
+class DemoCast:
     """The devices of the story. They keep their credentials between two appearances."""
 
-    def __init__(self, tree: Tree, say: Say) -> None:
+    def __init__(self, tree: DemoTree, say: Say) -> None:
         self.tree, self.say = tree, say
         self.known: dict[str, tuple[int, str]] = {"admin": (9, ADMIN)}
 
@@ -52,9 +52,9 @@ class Cast:
         self.say(f"admin revokes {name} at the root" + ("" if answer is None else ": answered by a hub that had it"))
 
 
-async def tell_of_everything(tree: Tree, say: Say) -> None:
+async def tell_of_everything(tree: DemoTree, say: Say) -> None:
     """Everything that the protocol has to offer, on a tree whose hubs are right."""
-    cast = Cast(tree, say)
+    cast = DemoCast(tree, say)
     await tree.start_all()
     say("four hubs are up: root - mid - A, root - B")
     await cast.register("A", "sensor")
@@ -72,9 +72,9 @@ async def tell_of_everything(tree: Tree, say: Say) -> None:
     say("all hubs stopped by SIGTERM")
 
 
-async def tell_of_a_revoke(tree: Tree, say: Say) -> None:
+async def tell_of_a_revoke(tree: DemoTree, say: Say) -> None:
     """A short story in which a hub must obey a revoke."""
-    cast = Cast(tree, say)
+    cast = DemoCast(tree, say)
     await tree.start_all()
     say("four hubs are up; A has a bug")
     await cast.register("A", "sensor")
@@ -83,7 +83,7 @@ async def tell_of_a_revoke(tree: Tree, say: Say) -> None:
     await tree.stop_all()
 
 
-async def _permissions(cast: Cast) -> None:
+async def _permissions(cast: DemoCast) -> None:
     """The operator gives a device another role; caches on the way are told."""
     tree, (node_id, _) = cast.tree, cast.known["sensor"]
     async with cast.at("A", "sensor") as sensor:
@@ -110,14 +110,14 @@ def _role(answer: Answer) -> str:
     return f"{answer.grant.role}({', '.join(answer.grant.perms)})"
 
 
-async def _offline(cast: Cast) -> None:
+async def _offline(cast: DemoCast) -> None:
     async with cast.at("A", "sensor") as sensor:
         await sensor.authenticate()
         await sensor.offline("night")
     cast.say("the sensor goes offline in good order")
 
 
-async def _cut_off(cast: Cast) -> None:
+async def _cut_off(cast: DemoCast) -> None:
     """The way up is gone: who is known stays welcome, and what was missed is made good."""
     tree, mid, below = cast.tree, cast.tree.hubs["mid"], cast.tree.hubs["A"]
     returned = sum(event["event"] == "parent_present" for event in below.events) + 1
@@ -141,7 +141,7 @@ async def _cut_off(cast: Cast) -> None:
     await cast.authenticate("A", "pump")
 
 
-async def _killed(cast: Cast) -> None:
+async def _killed(cast: DemoCast) -> None:
     """SIGKILL under load: what was answered is still known afterwards."""
     tree, hub = cast.tree, cast.tree.hubs["B"]
     answered: list[str] = []
@@ -172,7 +172,7 @@ async def _killed(cast: Cast) -> None:
     cast.say(f"all {len(admitted)} meters are admitted again with what they were given")
 
 
-async def _quietly_admitted(cast: Cast, name: str) -> bool:
+async def _quietly_admitted(cast: DemoCast, name: str) -> bool:
     async with cast.at("B", name) as device:
         try:
             await device.authenticate()

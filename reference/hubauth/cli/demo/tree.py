@@ -19,7 +19,7 @@ _PATIENCE = 60.0
 
 
 @frozen
-class Place:
+class DemoPlace:
     """A hub's place. ``below``: the hubs it verifies; ``listed``: further hubs that the authority knows of."""
 
     name: str
@@ -30,10 +30,10 @@ class Place:
 
 
 PLACES = (
-    Place("root", 1, below=(2, 4), listed=(3,)),
-    Place("mid", 2, "root", below=(3,)),
-    Place("A", 3, "mid"),
-    Place("B", 4, "root"),
+    DemoPlace("root", 1, below=(2, 4), listed=(3,)),
+    DemoPlace("mid", 2, "root", below=(3,)),
+    DemoPlace("A", 3, "mid"),
+    DemoPlace("B", 4, "root"),
 )
 
 
@@ -41,10 +41,10 @@ class DemoFailed(Exception):
     """The demonstration could not go on."""
 
 
-class HubProcess:
+class DemoHub:
     """One hub, started by the same command that a user would type."""
 
-    def __init__(self, place: Place, directory: Path, trace: Path, module: str) -> None:
+    def __init__(self, place: DemoPlace, directory: Path, trace: Path, module: str) -> None:
         self.place = place
         self._directory, self._trace = directory, trace
         self._module = module
@@ -128,14 +128,14 @@ class HubProcess:
         self._process = None
 
 
-class Tree:
+class DemoTree:
     """The hubs, and how to get at them by name. ``modules`` says which command runs a hub, if not the usual one."""
 
     def __init__(self, directory: Path, trace: Path, modules: Mapping[str, str]) -> None:
         directory.mkdir(parents=True)
         self.roles: dict[int, str] = {}
         self.hubs = {
-            place.name: HubProcess(place, directory, trace, modules.get(place.name, "hubauth.cli")) for place in PLACES
+            place.name: DemoHub(place, directory, trace, modules.get(place.name, "hubauth.cli")) for place in PLACES
         }
 
     async def start(self, name: str) -> None:

@@ -27,6 +27,8 @@ class Case:
     depends_on: tuple[str, ...]
     informational: bool
     """Never counts as a violation: it only says which way the hub does it."""
+    spoils: bool
+    """A hub that does what the documents say gives a device of the profile to somebody else by it, for good."""
 
     @property
     def level(self) -> str:
@@ -37,7 +39,12 @@ class Case:
 
 
 def case(
-    identity: str, *, needs: Iterable[str] = (), depends_on: Iterable[str] = (), informational: bool = False
+    identity: str,
+    *,
+    needs: Iterable[str] = (),
+    depends_on: Iterable[str] = (),
+    informational: bool = False,
+    spoils: bool = False,
 ) -> Callable[[Play], Play]:
     """Declare a case. Its id is the id of a rule, or that and a word: ``REG-9/twice``; its title the docstring."""
 
@@ -46,7 +53,7 @@ def case(
         depends = tuple(depends_on)
         assert all(name in CASES for name in depends), f"{identity} depends on what is not declared before it"
         rule = rules()[identity.partition("/")[0]]
-        CASES[identity] = Case(identity, rule, play.__doc__.strip(), play, tuple(needs), depends, informational)
+        CASES[identity] = Case(identity, rule, play.__doc__.strip(), play, tuple(needs), depends, informational, spoils)
         return play
 
     return declare

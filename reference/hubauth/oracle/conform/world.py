@@ -266,8 +266,11 @@ class World:
 
     def _marks_parent(self) -> bool:
         """Whether the parent link as this case leaves it would stand in the way of the next one."""
-        crowded = len(self.mirror.state.pending) >= self.subject.profile.limits.pending
-        return crowded or self.mirror.state.parent_extended != self._joined_extended
+        state = self.mirror.state
+        # What a plain parent has not answered counts for the hub until it is, or until the link drops.
+        owing = not state.parent_extended and any(one.asked == PARENT for one in state.pending.values())
+        crowded = len(state.pending) >= self.subject.profile.limits.pending
+        return owing or crowded or state.parent_extended != self._joined_extended
 
     def _let_debts_be_paid(self) -> None:
         """What child hubs are owed because of this case must not stand before what the next one is about."""

@@ -102,7 +102,7 @@ def admits_after_a_search(world: World) -> None:
     again.authenticate(behind.credential)
 
 
-@case("AUTH-19", needs=(*_SEARCH, "routes_below"), depends_on=("AUTH-20",))
+@case("AUTH-19", needs=(*_SEARCH, "routes_below", "root"), depends_on=("AUTH-20",))
 def a_search_that_fails(world: World) -> None:
     """What comes back from a failed search is passed on if a device may hear it, else it is 4002."""
     hub = world.child_hub()

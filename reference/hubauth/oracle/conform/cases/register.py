@@ -82,20 +82,20 @@ def refuses_to_register_again(world: World) -> None:
     world.registered().register()
 
 
-@case("REG-12", needs=("register", "known_device"), depends_on=("FRAME-10",))
+@case("REG-12", needs=("register", "known_device"), depends_on=("FRAME-10",), spoils=True)
 def provisioned_is_protected(world: World) -> None:
     """Nobody can register a device that is provisioned."""
     known = world.subject.profile.bindings[0]
     world.connect("stranger", known.device_id).register()
 
 
-@case("CODE-4", needs=("register", "known_device"), depends_on=("REG-12",))
+@case("CODE-4", needs=("register", "known_device"), depends_on=("REG-12",), spoils=True)
 def code_of_protected(world: World) -> None:
     """A device that may not be registered over is 4001."""
     world.connect("stranger", world.subject.profile.bindings[0].device_id).register()
 
 
-@case("REG-12/assist", needs=("register", "two_child_hubs"), depends_on=("REG-12",))
+@case("REG-12/assist", needs=("register", "two_child_hubs"), depends_on=("REG-12",), spoils=True)
 def provisioned_is_protected_from_hubs(world: World) -> None:
     """A child hub cannot register a device that is provisioned either."""
     world.child_hub().say(AssistRegister(world.subject.profile.child_hub[1].device_id))
