@@ -6,6 +6,7 @@ recorders give each its own, and so does ``TraceWriter``.
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
@@ -57,6 +58,12 @@ def read_events(path: Path) -> Iterator[Event]:
 def read_checkpoints(path: Path) -> Iterator[Checkpoint]:
     checkpoints: Iterator[Checkpoint] = _module(path).read_checkpoints(path)
     return checkpoints
+
+
+def read_links_to_parents(path: Path) -> Iterator[tuple[str, str]]:
+    """Trace and name of the connections that hubs had to their parents, as far as a file can be read."""
+    with suppress(TraceError):
+        yield from _module(path).read_links_to_parents(path)
 
 
 def _module(path: Path) -> ModuleType:
@@ -151,7 +158,7 @@ class _Table:
         self._parts: Counter[str] = Counter()
 
     def write(self, hub: _Hub, rows: list[Any]) -> None:
-        file, so_far = self._files.pop(hub, None) or (self._open(hub), 0)
+        file, so_far = self._files.pop(hub) if hub in self._files else (self._open(hub), 0)
         file.write(rows)
         if so_far + len(rows) >= self._rows_per_file:
             file.close()
