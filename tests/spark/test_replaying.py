@@ -27,6 +27,12 @@ _STREAM = [("piece", pa.int64()), ("place", pa.int64()), ("task", pa.int64()), (
 
 
 @cache
+def _links() -> dict[str, set[str]]:
+    """As if every connection were one of hubs."""
+    return {"generated": {event.connection for event in busy_hub()[0]}}
+
+
+@cache
 def busy_hub() -> tuple[tuple[Event, ...], tuple[Checkpoint, ...]]:
     """The rows of one hub, with its checkpoints."""
     events, checkpoints = rows_of(Blueprint(3, 20, 2000, 5, checkpoint_events=150))
@@ -65,7 +71,7 @@ def instructions(number: int, checkpoint: Checkpoint, *, begins: bool) -> list[A
 
 
 def run(tasks: list[Task], batches: list[Any], *, checkpointed: bool = True) -> list[dict[str, Any]]:
-    out: Iterator[Any] = replay_tasks({task.number: task for task in tasks}, checkpointed)(iter(batches))
+    out: Iterator[Any] = replay_tasks({task.number: task for task in tasks}, checkpointed, _links())(iter(batches))
     rows = []
     for batch in out:
         assert batch.schema == OUT

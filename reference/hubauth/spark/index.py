@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from attrs import define, field, frozen
 
+from hubauth.core.inputs import PARENT
 from hubauth.spark.access import Access
 from hubauth.trace.parquet import LARGEST_GROUP
 
@@ -26,6 +27,8 @@ class Group:
     rows: int
     first: int
     last: int
+    reaches_up: bool = True
+    """Whether rows of the link to the hub's parent may be among them."""
 
 
 @define
@@ -73,12 +76,12 @@ def read_groups(access: Access, path: str, schema: Any) -> tuple[int, list[tuple
         at = columns.get(each.name)
         if at is None or metadata.schema.column(at).physical_type != PHYSICAL[each.type]:
             raise ValueError(each.name)
-    found = list(_groups(path, metadata, [columns[name] for name in ("trace", "hub", "sequence")]))
+    found = list(_groups(path, metadata, [columns[name] for name in ("trace", "hub", "sequence")], columns.get("link")))
     whole = [each for each in found if each is not None]
     return metadata.num_rows, whole if len(whole) == len(found) else None
 
 
-def _groups(path: str, metadata: Any, at: list[int]) -> Iterator[tuple[Hub, Group] | None]:
+def _groups(path: str, metadata: Any, at: list[int], link: int | None) -> Iterator[tuple[Hub, Group] | None]:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         if not group.num_rows:
@@ -91,7 +94,10 @@ def _groups(path: str, metadata: Any, at: list[int]) -> Iterator[tuple[Hub, Grou
         if trace.min != trace.max or hub.min != hub.max:
             yield None
         else:
-            yield (trace.min, hub.min), Group(path, number, group.num_rows, sequence.min, sequence.max)
+            links = group.column(link).statistics if link is not None else None
+            reaches_up = links is None or not links.has_min_max or links.min <= PARENT
+            where = (path, number, group.num_rows, sequence.min, sequence.max)
+            yield (trace.min, hub.min), Group(*where, reaches_up)
 
 
 def _tells(statistics: Any) -> bool:

@@ -6,6 +6,7 @@ are brought together by Spark, and judged again.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hubauth.core.inputs import PARENT
 from hubauth.forms.events import Checkpoint, Event, Kind
 from hubauth.judge.replay import Seal, seal_of
 from hubauth.spark.access import Access
@@ -24,6 +26,7 @@ from hubauth.spark.segment import UNTIDY, Output, Segment
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, ROWS, SCHEMA, events_of
 
 _decode = msgspec.json.Decoder(Task).decode
+_LINKS = pa.schema([SCHEMA.field(name) for name in ("kind", "link", "connection")])
 _TEXTS = [field.name for field in SCHEMA if field.type in (pa.string(), pa.binary())]
 """Read as dictionaries: what occurs a thousand times is held once."""
 
@@ -37,17 +40,20 @@ def encode_task(task: Task) -> bytes:
     return msgspec.json.encode(task)
 
 
-def replay_groups(access: Access, checkpointed: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def replay_groups(
+    access: Access, checkpointed: bool, links: dict[str, set[str]]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function for ``mapInArrow``: tasks (in the column ``task``) in, rows of ``OUT`` out.
 
-    Whether the trace is ``checkpointed``: only then a missing checkpoint is one.
+    Whether the trace is ``checkpointed``: only then a missing checkpoint is one. ``links``: of each trace, those of
+    hubs to their parents.
     """
 
     def replay(batches: Iterator[Any]) -> Iterator[Any]:
         output = Output()
         for batch in batches:
             for encoded in batch.column("task").to_pylist():
-                segment = _segment(encoded, checkpointed)
+                segment = _segment(encoded, checkpointed, links)
                 try:
                     for _ in _judged(access, segment):
                         segment.tell(output)
@@ -61,8 +67,33 @@ def replay_groups(access: Access, checkpointed: bool) -> Callable[[Iterator[Any]
     return replay
 
 
-def _segment(encoded: bytes, checkpointed: bool) -> Segment:
-    return Segment(_decode(encoded), checkpointed)
+def _segment(encoded: bytes, checkpointed: bool, links: dict[str, set[str]]) -> Segment:
+    task = _decode(encoded)
+    return Segment(task, checkpointed, links.get(task.trace, ()))
+
+
+def find_links(access: Access) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for ``mapInArrow``: tasks in, ``trace`` and ``connection`` of the hubs' links to parents out.
+
+    Row groups that cannot be read have none: their tasks will say so.
+    """
+
+    def find(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for encoded in batch.column("task").to_pylist():
+                with suppress(_Untidy):
+                    for trace, found in _links_of(access, encoded):
+                        yield pa.record_batch([pa.repeat(trace, len(found)), found], names=["trace", "connection"])
+
+    return find
+
+
+def _links_of(access: Access, encoded: bytes) -> Iterator[tuple[str, Any]]:
+    task = _decode(encoded)
+    groups = tuple(group for group in task.groups if group.reaches_up)
+    for batch in _batches(access, groups, _LINKS, 8 * ROWS, []):
+        begins, upwards = pc.equal(batch.column("kind"), Kind.LINK_UP.value), pc.equal(batch.column("link"), PARENT)
+        yield task.trace, pc.unique(batch.filter(pc.and_(begins, upwards)).column("connection"))
 
 
 def _judged(access: Access, segment: Segment) -> Iterator[None]:

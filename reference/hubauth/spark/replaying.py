@@ -2,7 +2,7 @@
 hub's segment after the other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -28,8 +28,8 @@ _decode_seal = msgspec.json.Decoder(tuple[str, str]).decode
 class _Sorted(Segment):
     """One task under way."""
 
-    def __init__(self, task: Task, checkpointed: bool) -> None:
-        super().__init__(task, checkpointed)
+    def __init__(self, task: Task, checkpointed: bool, links: Container[str]) -> None:
+        super().__init__(task, checkpointed, links)
         self._stood = (0, -1)
         """The piece of a file in which the last row stood, and where in it."""
 
@@ -69,10 +69,13 @@ class _Sorted(Segment):
         return batch.slice(0, int(back[0]))
 
 
-def replay_tasks(tasks: dict[int, Task], checkpointed: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def replay_tasks(
+    tasks: dict[int, Task], checkpointed: bool, links: dict[str, set[str]]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function for ``mapInArrow``: rows of many tasks, sorted by task, sequence and role.
 
-    Whether the trace is ``checkpointed``: only then a missing checkpoint is one.
+    Whether the trace is ``checkpointed``: only then a missing checkpoint is one. ``links``: of each trace, those of
+    hubs to their parents.
     """
 
     def replay(batches: Iterator[Any]) -> Iterator[Any]:
@@ -83,7 +86,8 @@ def replay_tasks(tasks: dict[int, Task], checkpointed: bool) -> Callable[[Iterat
                 if segment is None or segment.task.number != number:
                     if segment is not None:
                         segment.finish(output)
-                    segment = _Sorted(tasks[number], checkpointed)
+                    task = tasks[number]
+                    segment = _Sorted(task, checkpointed, links.get(task.trace, ()))
                 if role == ROW:
                     segment.feed_batch(part)
                 else:

@@ -3,7 +3,7 @@
 Nothing is kept but the state of the hub. The replay itself is ``hubauth.judge.replay``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -112,7 +112,8 @@ class Output:
 class Segment:
     """One task under way."""
 
-    def __init__(self, task: Task, checkpointed: bool) -> None:
+    def __init__(self, task: Task, checkpointed: bool, links: Container[str]) -> None:
+        """``links`` are the connections of hubs to their parents: what passes over others nobody else has seen."""
         self.task = task
         self.rows = 0
         self._seals: dict[int, Seal] = {}
@@ -120,7 +121,7 @@ class Segment:
         self._begins: Checkpoint | None = None
         self._openings: list[tuple[int, Opening]] = []
         self._failed: Verdict | None = None
-        self._digests = Digests()
+        self._digests = Digests(links)
 
     def begin(self, checkpoint: Checkpoint) -> None:
         """Of two checkpoints of one row the first will do: that they differ is found where they are compared."""

@@ -4,6 +4,7 @@ Where files say whose rows they hold and these are in order, only a list of task
 rows of all other hubs (JSON Lines, row groups that hubs share, no order, damage) are sorted by Spark first.
 """
 
+from collections import Counter
 from typing import Any
 
 from attrs import evolve, frozen
@@ -11,10 +12,12 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hubauth.core.inputs import PARENT
+from hubauth.forms.events import Kind
 from hubauth.judge.facts import FactKind
 from hubauth.spark.index import Hub
 from hubauth.spark.plan import Census, HubLog, Task, log_of, make_tasks, take_census, with_groups
-from hubauth.spark.reading import encode_task, replay_groups
+from hubauth.spark.reading import encode_task, find_links, replay_groups
 from hubauth.spark.replaying import BEGIN, COLUMNS, INSTRUCTIONS, ROW, replay_tasks, seal_checkpoints
 from hubauth.spark.rows import Rows
 from hubauth.spark.segment import OPENED, OUT, UNTIDY, VERDICT
@@ -87,10 +90,11 @@ def _census(rows: Rows, hubs: set[Hub]) -> Census:
 def replay(spark: SparkSession, storage: Storage, rows: Rows, work: Work, report: str) -> Replayed:
     """Let executors judge every hub; what they tell goes to the table ``facts`` of the report."""
     cores, place = spark.sparkContext.defaultParallelism, join(report, "facts")
-    tasks = make_tasks(work.tidy, cores)
+    tasks = [with_groups(task, rows.events.index, rows.states.index) for task in make_tasks(work.tidy, cores)]
+    links = _links_to_parents(spark, rows, tasks, work.others)
     census, told = work.others, list[Row]()
     if tasks or not census.hubs:
-        facts = _written(replay_in_order(spark, rows, tasks), place)
+        facts = _written(replay_in_order(spark, rows, tasks, links), place)
         told = facts.filter(F.col("kind").isin(*_TOLD)).collect()
     again = {(row.trace, row.hub) for row in told if row.kind == UNTIDY}
     if again:
@@ -99,7 +103,7 @@ def replay(spark: SparkSession, storage: Storage, rows: Rows, work: Work, report
         tasks = [task for task in tasks if (task.trace, task.hub) not in again]
     if census.hubs or again:
         late = make_tasks(census.hubs, cores)
-        sorted_facts = replay_sorted(spark, rows, late)
+        sorted_facts = replay_sorted(spark, rows, late, links)
         if told:
             before = join(report, "_scratch", "facts")
             storage.move(place, before)
@@ -119,17 +123,37 @@ def _written(facts: DataFrame, place: str) -> DataFrame:
     return facts.sparkSession.read.schema(from_arrow_schema(OUT)).parquet(literal(place))
 
 
-def replay_in_order(spark: SparkSession, rows: Rows, tasks: list[Task]) -> DataFrame:
-    """Every task to one executor, which reads the rows itself; out come rows of ``OUT``."""
-    index, states = rows.events.index, rows.states.index
-    orders = [(task.bin, encode_task(with_groups(task, index, states))) for task in tasks]
-    plan = small_table(spark, orders, "bin int, task binary")
+def _links_to_parents(spark: SparkSession, rows: Rows, tasks: list[Task], others: Census) -> dict[str, set[str]]:
+    """Trace -> the connections of hubs to their parents, where there is more than one hub; all others are of devices."""
+    hubs = {(task.trace, task.hub) for task in tasks} | {(log.trace, log.hub) for log in others.hubs}
+    in_trace = Counter(trace for trace, _ in hubs)
+    wanted = [task for task in tasks if in_trace[task.trace] > 1 and any(group.reaches_up for group in task.groups)]
+    names = "trace string, connection string"
+    found = _dealt(spark, wanted).mapInArrow(find_links(rows.access), names).collect() if wanted else []
+    if others.hubs:
+        is_one = (F.col("kind") == Kind.LINK_UP.value) & (F.col("link") == PARENT)
+        events = rows.events_of({(log.trace, log.hub) for log in others.hubs} & rows.events.index.hubs.keys())
+        found += events.filter(is_one).select("trace", "connection").distinct().collect()
+    links: dict[str, set[str]] = {}
+    for row in found:
+        links.setdefault(row.trace, set()).add(row.connection)
+    return links
+
+
+def _dealt(spark: SparkSession, tasks: list[Task]) -> DataFrame:
+    """Tasks as the only column, in as many partitions as there are bins."""
+    plan = small_table(spark, [(task.bin, encode_task(task)) for task in tasks], "bin int, task binary")
     bins = max((task.bin for task in tasks), default=0) + 1
-    dealt = plan.repartitionById(bins, F.col("bin")).select("task")
-    return dealt.mapInArrow(replay_groups(rows.access, rows.has_checkpoints), from_arrow_schema(OUT))
+    return plan.repartitionById(bins, F.col("bin")).select("task")
 
 
-def replay_sorted(spark: SparkSession, rows: Rows, tasks: list[Task]) -> DataFrame:
+def replay_in_order(spark: SparkSession, rows: Rows, tasks: list[Task], links: dict[str, set[str]]) -> DataFrame:
+    """Every task to one executor, which reads the rows itself; out come rows of ``OUT``."""
+    judge = replay_groups(rows.access, rows.has_checkpoints, links)
+    return _dealt(spark, tasks).mapInArrow(judge, from_arrow_schema(OUT))
+
+
+def replay_sorted(spark: SparkSession, rows: Rows, tasks: list[Task], links: dict[str, set[str]]) -> DataFrame:
     """Every task's rows together, sorted, to one executor; out come rows of ``OUT``."""
     out = from_arrow_schema(OUT)
     if not tasks:
@@ -149,7 +173,7 @@ def replay_sorted(spark: SparkSession, rows: Rows, tasks: list[Task]) -> DataFra
     bins = max(task.bin for task in tasks) + 1
     ordered = given.repartitionById(bins, F.col("bin")).drop("bin").sortWithinPartitions("task", "sequence", "role")
     by_number = {task.number: task for task in tasks}
-    return ordered.mapInArrow(replay_tasks(by_number, rows.has_checkpoints), out)
+    return ordered.mapInArrow(replay_tasks(by_number, rows.has_checkpoints, links), out)
 
 
 def _instructions(checkpoints: DataFrame, plan: DataFrame) -> DataFrame:
