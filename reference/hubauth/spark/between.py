@@ -52,7 +52,7 @@ class Between:
         spark = facts.sparkSession
         damaged = small_table(spark, self.damaged, "trace string, hub string")
         mixed = small_table(spark, [(trace,) for trace in sorted(self.mixed)], "trace string")
-        whole = facts.join(F.broadcast(damaged), _HUB, "left_anti")
+        whole = facts.join(F.broadcast(damaged), _HUB, "left_anti") if self.damaged else facts
         ways = written(spanning.ways(whole, self.mixed), join(report, "_scratch", "ways"))
         looked_at, is_open = self._frames(ways)
         if is_open:
@@ -60,9 +60,12 @@ class Between:
             looked = spanning.compare_ends(events, ways.filter("not is_settled"), damaged, mixed)
             ways = ways.filter("is_settled").drop("is_settled").unionByName(looked)
         links = written(ways.drop("is_settled"), join(report, "links"))
-        wrong = small_table(spark, self.wrong, "trace string, hub string").withColumn("is_wrong", F.lit(True))
-        judged = whole.join(F.broadcast(wrong), _HUB, "left")
-        sound = judged.filter(F.col("is_wrong").isNull() | (F.col("kind") != FactKind.HELD.value)).drop("is_wrong")
+        sound = whole
+        if self.wrong:
+            wrong = small_table(spark, self.wrong, "trace string, hub string").withColumn("is_wrong", F.lit(True))
+            judged = whole.join(F.broadcast(wrong), _HUB, "left")
+            is_certain = F.col("is_wrong").isNull() | (F.col("kind") != FactKind.HELD.value)
+            sound = judged.filter(is_certain).drop("is_wrong")
         broken = spanning.promises(sound)
         unsettled = small_table(spark, sorted(self.unsettled.items()), "trace string, under_way string")
         parts = [spanning.sent_is_received(links)] if is_open else []

@@ -124,7 +124,7 @@ def _written(facts: DataFrame, place: str) -> DataFrame:
 
 
 def _links_to_parents(spark: SparkSession, rows: Rows, tasks: list[Task], others: Census) -> dict[str, set[str]]:
-    """Trace -> the connections of hubs to their parents, where there is more than one hub; all others are of devices."""
+    """Trace -> the connections of hubs to their parents, where there is more than one hub; others are of devices."""
     hubs = {(task.trace, task.hub) for task in tasks} | {(log.trace, log.hub) for log in others.hubs}
     in_trace = Counter(trace for trace, _ in hubs)
     wanted = [task for task in tasks if in_trace[task.trace] > 1 and any(group.reaches_up for group in task.groups)]

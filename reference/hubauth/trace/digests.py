@@ -13,7 +13,7 @@ import msgspec
 from hubauth.core.inputs import PARENT
 from hubauth.forms.events import FRAMES, Event, Kind
 
-TRAIL = 16
+TRAIL = 512
 """Frames at the end of a direction after each of which the digest is kept: so many may be lost with a connection."""
 _PRIME = (1 << 61) - 1
 _BASE = 0x1B873593CC9E2D51 % _PRIME
