@@ -117,10 +117,13 @@ def _within(task: Task, groups: list[Group] | None) -> tuple[Group, ...]:
     return tuple(group for group in groups or () if group.last >= task.begin and group.first <= task.end)
 
 
-def make_tasks(hubs: tuple[HubLog, ...], cores: int) -> list[Task]:
-    """Cut what is too large for an even share where a checkpoint allows it, and deal everything out."""
+def make_tasks(hubs: tuple[HubLog, ...], cores: int, of_rows: int = 0) -> list[Task]:
+    """Cut what is too large for an even share where a checkpoint allows it, and deal everything out.
+
+    ``of_rows``: all that there are to judge, if these hubs' are not all.
+    """
     total = sum(hub.rows for hub in hubs)
-    share = max(-(-total // (cores * TASKS_PER_CORE)), SMALLEST_SEGMENT)
+    share = max(-(-max(total, of_rows) // (cores * TASKS_PER_CORE)), SMALLEST_SEGMENT)
     segments = [(hub, begin, end, rows) for hub in hubs for begin, end, rows in _segments(hub, share)]
     wanted = max(cores * TASKS_PER_CORE, total // BIN_ROWS)
     loads = [(0, number) for number in range(min(wanted, len(segments)))]

@@ -63,7 +63,8 @@ class Output:
         self._size = 0
         self._ready: list[Any] = []
         self._rows: list[tuple[Any, ...]] = []
-        self._ends = 0
+        self._ends = (-1, 0)
+        """The task whose ends were told last, and how many so far."""
 
     def add(self, task: Task, kind: str, **values: Any) -> None:
         given = (values.get(name) for name in OUT.names[4:])
@@ -77,8 +78,9 @@ class Output:
 
     def add_ends(self, task: Task, ends: list[Seen]) -> None:
         if ends:
-            numbers = range(self._ends, self._ends + len(ends))
-            self._ends += len(ends)
+            before = self._ends[1] if self._ends[0] == task.number else 0
+            numbers = range(before, before + len(ends))
+            self._ends = (task.number, before + len(ends))
             names, encoded = [name for name, _ in ends], [_encode_end(end) for _, end in ends]
             self._columns(task, len(ends), END, [None] * 6 + [numbers, names, encoded])
 

@@ -90,7 +90,9 @@ def _census(rows: Rows, hubs: set[Hub]) -> Census:
 def replay(spark: SparkSession, storage: Storage, rows: Rows, work: Work, report: str) -> Replayed:
     """Let executors judge every hub; what they tell goes to the table ``facts`` of the report."""
     cores, place = spark.sparkContext.defaultParallelism, join(report, "facts")
-    tasks = [with_groups(task, rows.events.index, rows.states.index) for task in make_tasks(work.tidy, cores)]
+    tasks = [
+        with_groups(task, rows.events.index, rows.states.index) for task in make_tasks(work.tidy, cores, work.rows)
+    ]
     links = _links_to_parents(spark, rows, tasks, work.others)
     census, told = work.others, list[Row]()
     if tasks or not census.hubs:
@@ -102,7 +104,7 @@ def replay(spark: SparkSession, storage: Storage, rows: Rows, work: Work, report
         census = _census(rows, again | {(log.trace, log.hub) for log in census.hubs} & rows.events.index.hubs.keys())
         tasks = [task for task in tasks if (task.trace, task.hub) not in again]
     if census.hubs or again:
-        late = make_tasks(census.hubs, cores)
+        late = make_tasks(census.hubs, cores, work.rows)
         sorted_facts = replay_sorted(spark, rows, late, links)
         if told:
             before = join(report, "_scratch", "facts")
