@@ -34,6 +34,7 @@ from hubauth.forms.policies import decode_policy, encode_policy
 from hubauth.judge.aliases import Aliases, bind_all
 from hubauth.judge.compare import UNKNOWN_JOURNAL, Difference, Visible, compare, has_free_credential, visible
 from hubauth.judge.declared import Reading, spoken
+from hubauth.judge.ended import as_disobeyed
 from hubauth.judge.facts import Fact, first_facts, last_facts
 from hubauth.judge.ledger import Ledger, Subject
 from hubauth.judge.reasons import Found
@@ -353,7 +354,8 @@ class Replay:
     ) -> None:
         """What is wrong with one step. The most telling difference comes first; what else it makes differ follows."""
         for one in differences:
-            self._add(event, one, rules, missing, subjects_of(before, one))
+            told = as_disobeyed(one, before.ended, before.state, before.codec)
+            self._add(event, told, rules, missing, subjects_of(before, one))
 
     def _add(
         self,
