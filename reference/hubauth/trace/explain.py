@@ -143,6 +143,8 @@ def in_words(verdict: Verdict) -> str:
         lines.append(f"{title}: conforms ({verdict.events} rows)")
     for finding in verdict.apart:
         lines += _finding_in_words(f"{title}: against a decision only", finding)
+    for finding in verdict.known:
+        lines += _finding_in_words(f"{title}: known", finding)
     return "\n".join(map(visible, [*lines, *([f"  {verdict.stopped}"] if verdict.stopped else [])]))
 
 

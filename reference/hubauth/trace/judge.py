@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from hubauth.core.policy import Policy
 from hubauth.forms.events import Checkpoint, TraceError
+from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
 from hubauth.judge.across import Breach, Seen, judge_all
 from hubauth.judge.facts import FactKind
 from hubauth.judge.replay import Replay, Seal, seal_of
@@ -66,10 +67,13 @@ def judge(
     *,
     basis: Basis = "all",
     effort: int = EFFORT,
+    habits: Habits = AS_THE_RULES_SAY,
+    failing: frozenset[str] = frozenset(),
 ) -> Judgement:
     """Replay everything in ``paths``. ``policies`` knows the policy of hubs whose traces do not name it.
 
-    ``basis`` says by which rules; ``effort`` bounds the search for an order where rows do not say it.
+    ``basis`` says by which rules; ``effort`` bounds the search for an order where rows do not say it. ``habits`` are
+    those of hubs whose traces declare none. Rules and promises that are ``failing`` are told and do not count.
 
     Raises TraceError if there is nothing to read at all.
     """
@@ -78,16 +82,20 @@ def judge(
     rules: Counter[str] = Counter()
     gathered = _Gathered()
     for path in paths:
-        reading = _Reading(path, policies, effort)
+        reading = _Reading(path, policies, effort, habits)
         reading.run(progress)
         flying = reading.ends.flying()
         read = reading.verdicts()
-        verdicts += [verdict.by(basis) for verdict in read]
+        verdicts += [verdict.by(basis, failing) for verdict in read]
         unreadable += reading.unreadable
         gathered.add(read, reading, flying)
         for replay in reading.replays.values():
             rules.update(replay.rules)
-    breaches = [breach for breach in gathered.breaches() if counts_under(basis, breach.broken.rule)]
+    breaches = [
+        breach
+        for breach in gathered.breaches()
+        if counts_under(basis, breach.broken.rule) and failing.isdisjoint((breach.broken.rule, breach.broken.promise))
+    ]
     return Judgement(tuple(verdicts), tuple(unreadable), rules, tuple(breaches))
 
 
@@ -127,8 +135,8 @@ class _Gathered:
 class _Reading:
     """One path."""
 
-    def __init__(self, path: Path, policies: Callable[[str], Policy | None], effort: int) -> None:
-        self._path, self._policies, self._effort = path, policies, effort
+    def __init__(self, path: Path, policies: Callable[[str], Policy | None], effort: int, habits: Habits) -> None:
+        self._path, self._policies, self._effort, self._habits = path, policies, effort, habits
         self._files = events_files(path)
         self.unreadable: list[str] = []
         self._begins: dict[Hub, Checkpoint] = {}
@@ -162,7 +170,8 @@ class _Reading:
                     if replay is None:
                         seals = None if self._seals is None else self._seals.get(hub, {})
                         begins = self._begins.get(hub)
-                        replay = self.replays[hub] = Replay(self._policies(event.hub), seals, begins, self._effort)
+                        policy = self._policies(event.hub)
+                        replay = self.replays[hub] = Replay(policy, seals, begins, self._effort, self._habits)
                     replay.feed(event)
                     self.ends.feed(event)
                     rows += 1

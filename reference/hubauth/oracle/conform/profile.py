@@ -11,6 +11,8 @@ from hubauth.bounded import read_toml
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 from hubauth.forms.habits import Habits
+from hubauth.seen import promised
+from hubauth.specification import rules
 
 Feature: TypeAlias = Literal[
     "register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing", "extension"
@@ -152,6 +154,8 @@ class Profile(Table, frozen=True):
     habits: HabitsTable = HabitsTable()
     limits: LimitsTable = LimitsTable()
     timeouts: TimeoutsTable = TimeoutsTable()
+    known_failing: tuple[str, ...] = ()
+    """Rules and promises that the hub is known to break: told, and not counted."""
 
     @property
     def available(self) -> frozenset[str]:
@@ -240,6 +244,9 @@ def load_profile(path: Path) -> Profile:
     taken = [known.node_id for known in profile.bindings] + [profile.hub.node_id]
     if len(set(taken)) < len(taken):
         raise ProfileError(f"{path}: two of hub, child_hub and admin have the same node_id")
+    unknown = [name for name in profile.known_failing if name not in rules() and name not in promised()]
+    if unknown:
+        raise ProfileError(f"{path}: known_failing: no such rule or promise: {unknown[0]}")
     needs_credential = profile.dialect is not Dialect.FLAT
     if profile.parent is not None and not (profile.hub.node_id and (profile.hub.credential or not needs_credential)):
         raise ProfileError(
