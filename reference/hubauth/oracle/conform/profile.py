@@ -11,8 +11,10 @@ from hubauth.bounded import read_toml
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 from hubauth.forms.habits import Habits
+from hubauth.judge.declared import codec_of, spoken
 from hubauth.seen import promised
 from hubauth.specification import rules
+from hubauth.wire.dialects.codec import Codec
 
 Feature: TypeAlias = Literal[
     "register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing", "extension"
@@ -160,7 +162,7 @@ class Profile(Table, frozen=True):
     @property
     def available(self) -> frozenset[str]:
         """Every feature a case may need: declared ones that the dialect has, and those that follow."""
-        declared = frozenset[str](self.features) - _NOT_IN[self.dialect]
+        declared = frozenset[str](self.features) - (frozenset() if self.declared.perms else _NOT_IN[self.dialect])
         derived = {
             "routes_below": "extension" in declared or self.dialect is Dialect.FLAT,
             "child_hub": bool(self.child_hub),
@@ -180,6 +182,16 @@ class Profile(Table, frozen=True):
             "assist_none": self.choices.assist is Assist.NONE,
         }
         return declared | {name for name, present in derived.items() if present}
+
+    @property
+    def codec(self) -> Codec:
+        """How the hub under test speaks."""
+        return codec_of(self.policy(self.hub.node_id), self.declared)
+
+    @property
+    def spoken(self) -> Dialect:
+        """The dialect whose rules count, in whatever words: ``login`` with permissions is ``auth``."""
+        return spoken(self.policy(self.hub.node_id), self.declared).dialect
 
     @property
     def bindings(self) -> tuple[Known, ...]:

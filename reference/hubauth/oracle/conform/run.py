@@ -97,7 +97,7 @@ def prepare(subject: Subject, version: Version) -> None:
 
 def why_skipped(case: Case, profile: Profile, version: Version) -> str:
     """Why this hub is not asked about this case; empty if it is."""
-    if not case.in_dialect(profile.dialect):
+    if not case.in_dialect(profile.spoken):
         return f"not in the dialect {profile.dialect.value}"
     present = profile.available | {f"header_{int(version)}"}
     missing = [need for need in case.needs if need not in present]

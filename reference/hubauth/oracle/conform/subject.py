@@ -12,7 +12,6 @@ from hubauth.oracle.conform.proof import part, settle
 from hubauth.oracle.conform.speech import Speech, ask, other_speech
 from hubauth.oracle.conform.wire import Patience, Seen, Unreachable, Wire, write_frame
 from hubauth.oracle.conform.witness import Witness
-from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import encode_frame
 from hubauth.wire.header import Version
 
@@ -30,7 +29,7 @@ class Subject:
 
     def __init__(self, host: str, port: int, profile: Profile, version: Version) -> None:
         self.host, self.port, self.profile, self.version = host, port, profile, version
-        self.codec = CODECS[profile.dialect]
+        self.codec = profile.codec
         self.witness = Witness(profile)
         """Watches over the promises."""
         self.node_id = profile.hub.node_id
