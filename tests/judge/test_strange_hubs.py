@@ -26,4 +26,7 @@ def test_what_is_behind_is_found_once(recipe: Recipe, order: Order, tmp_path: Pa
     verdict = verdict_of(one.rows)
     assert verdict.stopped == ""
     assert {finding.outcome for finding in verdict.findings} == {Outcome.VIOLATES}
+    for finding in verdict.findings:
+        near = [row.sequence for row in finding.leads]
+        assert finding.sequence in near and len(near) < 40 and near == sorted(near)
     assert one.told([(each.rule, each.what, each.sequence) for each in verdict.findings]) == one.expected()

@@ -19,7 +19,7 @@ from hubauth.judge.across import Breach, rows_of
 from hubauth.judge.search import EFFORT
 from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.trace.drawing import Diagram, to_svg, to_text
-from hubauth.trace.explain import AROUND, breach_in_words, diagram_of, diagram_of_rows, in_words, to_html
+from hubauth.trace.explain import AROUND, breach_in_words, diagram_of, diagram_of_rows, in_words, parts_of, to_html
 from hubauth.trace.judge import CANNOT_TELL, Judgement, judge
 from hubauth.trace.lint import lint
 from hubauth.trace.shrink import replayed, shrink
@@ -206,13 +206,13 @@ def run_explain(chosen: argparse.Namespace) -> int:
         rows = verdict.main.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
         diagram = _diagram_of(breach, chosen.path) if breach is not None else diagram_of(rows, verdict.main)
     tell_text(to_text(diagram))
-    said = [*([breach_in_words(breach)] if breach is not None else []), *([in_words(verdict)] if verdict else [])]
-    for text in said:
+    broken = [(breach_in_words(breach), diagram)] if breach is not None else []
+    for text in [*(words for words, _ in broken), *([in_words(verdict)] if verdict else [])]:
         tell_text(text)
     if chosen.svg is not None:
         _write(chosen.svg, to_svg(diagram).encode())
     if chosen.html is not None and verdict is not None:
-        _write(chosen.html, to_html(verdict, said, diagram).encode())
+        _write(chosen.html, to_html(verdict, [*broken, *parts_of(verdict, diagram)]).encode())
     return _code_of(verdict)
 
 
