@@ -133,13 +133,14 @@ class Sightings:
         return next(asked, None) if answer.msg_id else None
 
     def forget(self, event: Event) -> None:
-        """Nothing explains this output: nothing is to be explained by it."""
-        self._outputs[event.link or 0].remove(event)
+        """Nothing explains this output, in whatever reading: nothing is to be explained by it."""
+        link = event.link or 0
+        self._outputs[link] = [seen for seen in self._outputs[link] if seen.sequence != event.sequence]
 
     def put_right(self, event: Event, due: Event) -> None:
         """What was seen was meant to be what was due."""
-        outputs = self._outputs[event.link or 0]
-        outputs[outputs.index(event)] = due
+        link = event.link or 0
+        self._outputs[link] = [due if seen.sequence == event.sequence else seen for seen in self._outputs[link]]
 
     def is_down(self, link: Link, now: int) -> bool:
         """Whether the link was last seen to go down, so that nothing more can be seen on it."""
