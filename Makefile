@@ -5,8 +5,8 @@ STAMP  := $(VENV)/.installed
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo tour lint types generate check-generated test test-fast test-soak test-e2e model-test mutants mutants-sample mistakes judged \
-	model model-long equivalence vectors docs bench-core bench-hub bench-hostile bench-spark clean
+.PHONY: help setup lock demo tour compiled lint types generate check-generated test test-compiled test-fast test-soak test-e2e model-test mutants mutants-sample mistakes judged \
+	model model-long equivalence vectors docs bench bench-compiled bench-core bench-hub bench-hostile bench-spark clean
 
 help: ## show the targets
 	@grep -E '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -33,6 +33,9 @@ demo: setup ## real hubs, recorded; their traces judged on Spark; a broken hub c
 tour: setup ## one step after the other of a pure tree of hubs, with the rules that decided
 	$(PY) docs/examples/tour.py
 
+compiled: setup ## compile the package anew, after its sources have changed
+	$(PY) -m compiling.build
+
 lint: setup ## ruff
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -48,6 +51,9 @@ check-generated: setup ## fail if a generated file is stale
 
 test: setup ## all checks that CI needs, and what each of them counted
 	$(PY) -m tools.everything
+
+test-compiled: compiled ## the tests that plant no mistakes, on what is compiled
+	HUBAUTH_COMPILED=1 $(PY) -m pytest -n 2 -m 'not e2e'
 
 test-soak: setup ## hours: tests whose processes are stopped at random, many kills, a large tree that fails
 	$(PY) -m tools.soak
@@ -91,6 +97,17 @@ judged: setup ## for every rule a mistake, and the random or exhaustive check th
 mutants-sample: setup ## a fixed sample of them, for CI
 	$(PY) -m tools.mutants
 
+bench: setup ## every benchmark, small, and one page of ratios: goal and reached
+	$(PY) -m tests.bench.core
+	$(PY) -m tests.bench.compiled
+	$(PY) -m tests.bench.hub --seconds 1 --rounds 1 --connections 16
+	$(PY) -m tests.bench.hostile
+	$(PY) -m tests.bench.spark 200000
+	$(PY) -m tests.bench.page
+
+bench-compiled: setup ## a step, a replay and a hub: interpreted, and compiled
+	$(PY) -m tests.bench.compiled
+
 bench-core: setup ## cost of a step at 1,000 and at 1,000,000 devices
 	$(PY) -m tests.bench.core
 
@@ -104,4 +121,4 @@ bench-spark: setup ## replay on one process, on Spark over many hubs, and over o
 	$(PY) -m tests.bench.spark
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build reference/hubauth/_compiled .pytest_cache .mypy_cache .ruff_cache .hypothesis

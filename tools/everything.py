@@ -31,6 +31,7 @@ CHECKS = (
     Check("TLA+ = Python", (*PYTHON, "tools.equivalence")),
     Check("properties", (*PYTHON, "pytest", "-q", "-n", "2", "model_tests")),
     Check("mutants", (*PYTHON, "tools.mutants")),
+    Check("compiled", (*PYTHON, "tools.compiled")),
 )
 
 

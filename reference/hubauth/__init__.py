@@ -7,6 +7,8 @@ it. A name is imported when it is first asked for.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hubauth import compiled
+
 if TYPE_CHECKING:
     from hubauth.core import inputs, invariants, messages, outputs
     from hubauth.core.indexes import initial_state
@@ -50,6 +52,8 @@ _HOMES = {
     "step": "hubauth.core.step:step",
 }
 """Name -> module, or module:attribute."""
+
+compiled.install()
 
 
 def __getattr__(name: str) -> Any:

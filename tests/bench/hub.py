@@ -7,6 +7,7 @@ large hub take turns, so a busy machine slows all alike.
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -96,14 +97,14 @@ def echo_server() -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def hub_server(directory: Path, devices: int, durability: str, loop: str) -> Iterator[Server]:
+def hub_server(directory: Path, devices: int, durability: str, loop: str, **variables: str) -> Iterator[Server]:
     started = time.monotonic()
     command = [sys.executable, "-m", "hubauth.cli", "hub", "--listen", "127.0.0.1:0", "--log-format", "json"]
     command += ["--data-dir", str(directory), "--durability", durability, "--loop", loop]
     settings = directory.with_suffix(".toml")
     settings.write_text('[per_address]\nexempt = ["127.0.0.1"]\n')
     command += ["--config", str(settings)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}) as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:

@@ -44,6 +44,10 @@ def test_copies_evolved_and_pickled_values_are_equal_and_frozen() -> None:
     assert evolve(Route("d", 2, True), online=False) == Route("d", 2, False) != Register("d")  # type: ignore[comparison-overlap]
 
 
+def test_a_value_is_pickled_by_what_it_is_made_of() -> None:
+    assert ENTRY.__reduce__() == (Entry, (7, "secret", False))
+
+
 def test_a_subclass_may_have_fields_of_its_own() -> None:
     class Remembering(OrderedIds):
         """Has a ``__dict__``, which its base has not."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hubauth.core.indexes import initial_state
 from hubauth.core.inputs import Input, Link, LinkDown, LinkUp, Received
-from hubauth.core.messages import Answer, Authenticate, Body, Frame, Register, Revoke
+from hubauth.core.messages import Answer, Authenticate, Body, Frame, Reason, Register, Revoke
 from hubauth.core.model import Entry, Session, State
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.core.policy import Policy, Provisioned
@@ -64,7 +64,7 @@ class Foreign:
         frame = Frame(body, msg_id=self._msg_id, source=source, target=target)
         outputs = self.happen(Received(link, frame, f"{self._fresh:043d}"), bend)
         answers = [output.frame.body for output in outputs if isinstance(output, Send) and output.link == link]
-        return next((body for body in answers if isinstance(body, Answer)), Answer(None, 0))  # type: ignore[arg-type]
+        return next((body for body in answers if isinstance(body, Answer)), Answer(None, Reason.INTERNAL))
 
     def register(self, link: Link, device_id: str, bend: Bend = right) -> str:
         """A device comes on a new link and registers; its credential."""

@@ -23,6 +23,7 @@ from hubauth.cli import (
 from hubauth.cli.grammar import Parser
 from hubauth.cli.problems import CommandError
 from hubauth.cli.terminal import tell
+from hubauth.compiled import running
 from hubauth.shell.blocks import Damaged, StorageError
 from hubauth.shell.configuration import ConfigurationError
 
@@ -38,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     """The grammar of the whole command."""
     about = "The hub authentication protocol (SubProto 2)."
     top: argparse.ArgumentParser = Parser(prog="hubauth", description=about, epilog=_EXAMPLES)
-    top.add_argument("--version", action="version", version=f"hubauth {__version__}")
+    top.add_argument("--version", action="version", version=f"hubauth {__version__} ({running()})")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     hub.add_to(commands)
     provision.add_to(commands)

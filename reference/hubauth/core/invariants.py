@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-from attrs import astuple
+from attrs import astuple, fields
 
 from hubauth.core.indexes import derive_index
 from hubauth.core.inputs import PARENT, Input, Link, OperatorInvalidate, PolicyChanged, Received
@@ -23,7 +23,7 @@ from hubauth.core.messages import (
     Reason,
     Revoke,
 )
-from hubauth.core.model import Purpose, State, bound_node, is_authority, is_extended
+from hubauth.core.model import Index, Purpose, State, bound_node, is_authority, is_extended
 from hubauth.core.outputs import Note, Send
 from hubauth.core.policy import Policy, Trust
 from hubauth.core.recovery import LASTING_SCALARS, LASTING_TABLES, Recovery, lasting_changes, lasting_part
@@ -107,7 +107,7 @@ def indexes_agree(policy: Policy, state: State) -> Findings:
     derived = derive_index(policy, state)
     return [
         f"index {name} is {getattr(state.index, name)}, should be {getattr(derived, name)}"
-        for name in (attribute.name for attribute in type(derived).__attrs_attrs__)
+        for name in (attribute.name for attribute in fields(Index))
         if getattr(state.index, name) != getattr(derived, name)
     ]
 

@@ -78,8 +78,6 @@ INDEX_FIELDS = tuple(attribute.name for attribute in fields(Index))
 SCALARS = STATE_FIELDS[: STATE_FIELDS.index("links")]
 _HUB = ("hub",) * len(SCALARS)
 _scalars: Callable[[object], tuple[Any, ...]] = attrgetter(*SCALARS)
-_tables: Callable[[object], tuple[Any, ...]] = attrgetter(*STATE_FIELDS[len(SCALARS) :])
-_index_values: Callable[[object], tuple[Any, ...]] = attrgetter(*INDEX_FIELDS)
 
 
 class Transition:
@@ -182,14 +180,61 @@ class Transition:
             old, new = _scalars(state), _scalars(self)
             self.changes += compress(zip(_HUB, SCALARS, old, new, strict=True), map(ne, old, new))
         if self._index_differs(index):
-            state = State(*(*_scalars(self), *_tables(self), Index(*_index_values(self))))
+            state = self._state(self._index())
         elif self.changes:
-            state = State(*(*_scalars(self), *_tables(self), index))
+            state = self._state(index)
         cited = tuple(self.cited)
         rules = tuple(dict.fromkeys(cited))
         return Step(self.policy, state, tuple(self.outputs), rules, tuple(self.changes), cited, tuple(self.marks))
 
-    # Written out, because this is done for every step: a loop over names costs three times as much.
+    # Written out, because this is done for every step: a loop over names costs three times as much, compiled ten times.
+
+    def _state(self, index: Index) -> State:
+        return State(
+            self.node_id,
+            self.credential,
+            self.journal,
+            self.next_node_id,
+            self.next_msg_id,
+            self.parent_present,
+            self.parent_extended,
+            self.parent_node,
+            self.perms_epoch,
+            self.invalidations,
+            self.announcing,
+            self.announce_timer,
+            self.links,
+            self.plain,
+            self.learnt,
+            self.registry,
+            self.whitelist,
+            self.directory,
+            self.perms,
+            self.pending,
+            self.neighbours,
+            self.owed,
+            self.beaten,
+            self.homes,
+            index,
+        )
+
+    def _index(self) -> Index:
+        return Index(
+            self.link_of_node,
+            self.node_of_device,
+            self.online_via,
+            self.waiting,
+            self.queues,
+            self.asking,
+            self.asked,
+            self.learnt_over,
+            self.dismissed,
+            self.roster,
+            self.roster_of_role,
+            self.others,
+            self.named_and_registered,
+            self.debts,
+        )
 
     def _scalars_differ(self, state: State) -> bool:
         return (
@@ -255,7 +300,8 @@ class Transition:
             if msg_id not in self.pending and msg_id != self.announce_timer:
                 return msg_id
 
-    # Tables
+    # Tables. The three that change most write out what ``_put`` and ``_delete`` do: to find a table by its name costs
+    # as much as to change it.
 
     def _put(self, table: str, key: Any, value: Any) -> None:
         current = getattr(self, table)
@@ -274,12 +320,18 @@ class Transition:
         return old
 
     def put_registration(self, device_id: str, registration: Registration) -> None:
-        self._put("registry", device_id, registration)
+        old = self.registry.get(device_id)
+        if old is not registration:
+            self.registry = self.registry.set(device_id, registration)
+            self.changes.append(("registry", device_id, old, registration))
         if device_id in self.node_of_device:
             self._index_device(device_id)
 
     def put_entry(self, device_id: str, entry: Entry) -> None:
-        self._put("whitelist", device_id, entry)
+        old = self.whitelist.get(device_id)
+        if old is not entry:
+            self.whitelist = self.whitelist.set(device_id, entry)
+            self.changes.append(("whitelist", device_id, old, entry))
         if device_id in self.node_of_device:
             self._index_device(device_id)
 
@@ -459,7 +511,7 @@ class Transition:
     # Pending requests
 
     def put_pending(self, msg_id: int, pending: Pending) -> None:
-        self._put("pending", msg_id, pending)
+        self._set_pending(msg_id, pending)
         if pending.asker is not None:
             self.waiting = _enlist(self.waiting, pending.asker, msg_id)
         for queue in queues_of(pending):
@@ -478,16 +530,24 @@ class Transition:
             self.cite("TIME-1")
             self.start_timer(msg_id, self.policy.request_seconds)
 
+    def _set_pending(self, msg_id: int, pending: Pending) -> None:
+        old = self.pending.get(msg_id)
+        if old is not pending:
+            self.pending = self.pending.set(msg_id, pending)
+            self.changes.append(("pending", msg_id, old, pending))
+
     def mark_stale(self, msg_id: int) -> None:
-        self._put("pending", msg_id, evolve(self.pending[msg_id], stale=True))
+        self._set_pending(msg_id, evolve(self.pending[msg_id], stale=True))
 
     def flag_pending(self, msg_id: int) -> None:
         """Set ``number`` to 1, for the purposes that have two states."""
-        self._put("pending", msg_id, evolve(self.pending[msg_id], number=1))
+        self._set_pending(msg_id, evolve(self.pending[msg_id], number=1))
 
     def take_pending(self, msg_id: int, *, fired: bool = False) -> Pending:
         """Forget a pending request, because it was answered or never will be."""
-        pending: Pending = self._delete("pending", msg_id)
+        pending = self.pending[msg_id]
+        self.pending = self.pending.delete(msg_id)
+        self.changes.append(("pending", msg_id, pending, None))
         if pending.asker is not None:
             self.waiting = _strike(self.waiting, pending.asker, msg_id)
         for queue in queues_of(pending):

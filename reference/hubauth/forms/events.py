@@ -11,29 +11,17 @@ import msgspec
 from attrs import frozen
 
 from hubauth.core.inputs import (
-    Input,
-    Link,
-    LinkDown,
     LinkUp,
     OperatorInvalidate,
     OperatorRevoke,
-    PolicyChanged,
-    Received,
-    TimerFired,
 )
-from hubauth.core.messages import Frame, Major, PermsInvalidate, Revoke
 from hubauth.core.policy import Policy
 from hubauth.core.values import Choice
 from hubauth.forms.habits import Habits
-from hubauth.forms.policies import PolicyForm, decode_policy, policy_of
-from hubauth.wire.dialects.codec import Codec
-from hubauth.wire.framing import RawFrame, read_frame
-from hubauth.wire.header import Header
+from hubauth.forms.policies import PolicyForm, policy_of
 
 VERSION = 1
 """Of the format. A reader refuses rows of a later one."""
-
-_MAJORS = tuple(Major)
 
 
 class Kind(Choice):
@@ -64,7 +52,6 @@ OUTPUTS = frozenset({Kind.FRAME_OUT, Kind.CLOSE})
 CAUSES = frozenset({Kind.LINK_UP, Kind.LINK_DOWN, Kind.FRAME_IN, Kind.TIMER, Kind.OPERATOR, Kind.POLICY})
 """What the core takes a step for."""
 FRAMES = frozenset({Kind.FRAME_IN, Kind.FRAME_OUT})
-_FRAME_IN = Kind.FRAME_IN
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
@@ -174,8 +161,6 @@ class Origin(msgspec.Struct, omit_defaults=True):
 
 _encode = msgspec.json.Encoder().encode
 _opening = msgspec.json.Decoder(Opening)
-_command = msgspec.json.Decoder(OperatorCommand)
-_origin = msgspec.json.Decoder(Origin)
 
 
 def encode_opening(opening: Opening) -> bytes:
@@ -195,13 +180,6 @@ def encode_origin(happened: LinkUp) -> bytes:
     return _encode(Origin(happened.hubs, happened.peer)) if happened.hubs else b""
 
 
-def _decode_link_up(link: Link, payload: bytes) -> LinkUp:
-    if not payload:
-        return LinkUp(link)
-    origin = _origin.decode(payload)
-    return LinkUp(link, origin.hubs, origin.peer)
-
-
 def encode_command(command: OperatorRevoke | OperatorInvalidate) -> bytes:
     """The payload of an ``operator`` row."""
     if isinstance(command, OperatorRevoke):
@@ -210,57 +188,6 @@ def encode_command(command: OperatorRevoke | OperatorInvalidate) -> bytes:
         return _encode(OperatorCommand(revoke=said))
     message = command.invalidate
     return _encode(OperatorCommand(invalidate=_InvalidateCommand(message.node_ids, message.reason, message.refresh)))
-
-
-def _decode_command(payload: bytes) -> Input:
-    command = _command.decode(payload)
-    if command.revoke is not None:
-        revoke = command.revoke
-        return OperatorRevoke(Revoke(revoke.device_id, revoke.node_id, revoke.credential), revoke.target)
-    if command.invalidate is not None:
-        message = command.invalidate
-        return OperatorInvalidate(PermsInvalidate(message.node_ids, message.reason, message.refresh))
-    raise TraceError("an operator row without a command")
-
-
-def frame_of(event: Event, codec: Codec) -> Frame:
-    """The frame of a ``frame_in`` or ``frame_out`` row, read as a hub would read it."""
-    header = Header(
-        (),
-        0,
-        len(event.payload),
-        _MAJORS[event.major],
-        event.sub_proto,
-        event.flags,
-        event.msg_id,
-        event.source,
-        event.target,
-        event.timestamp,
-        event.trace_id,
-        event.hop_limit,
-    )
-    return read_frame(codec, RawFrame(header, event.payload, ())).frame
-
-
-def input_of(event: Event, codec: Codec, fresh: str = "") -> Input:
-    """What a row means to the core; ``fresh`` is the credential that was issued because of it. Raises TraceError."""
-    kind, link = event.kind, event.link
-    try:
-        if kind is _FRAME_IN and link is not None:
-            return Received(link, frame_of(event, codec), fresh)
-        if kind is Kind.LINK_UP and link is not None:
-            return _decode_link_up(link, event.payload)
-        if kind is Kind.LINK_DOWN and link is not None:
-            return LinkDown(link)
-        if kind is Kind.TIMER:
-            return TimerFired(event.msg_id)
-        if kind is Kind.OPERATOR:
-            return _decode_command(event.payload)
-        if kind is Kind.POLICY:
-            return PolicyChanged(decode_policy(event.payload))
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, IndexError) as problem:
-        raise TraceError(f"row {event.sequence} cannot be read: {problem}") from problem
-    raise TraceError(f"row {event.sequence}: {kind.value} without a link")
 
 
 @frozen

@@ -12,7 +12,8 @@ from hubauth.core.model import FIRST_PLACE, PARENT_NEIGHBOUR, State
 from hubauth.core.ordered import EMPTY
 from hubauth.core.outputs import Send
 from hubauth.core.transition import Change
-from hubauth.forms.events import Event, frame_of
+from hubauth.forms.events import Event
+from hubauth.forms.reading import frame_of
 from hubauth.judge.compare import UNKNOWN_JOURNAL, Difference, Visible, chooses_msg_id, names_itself
 from hubauth.wire.dialects.codec import Codec
 

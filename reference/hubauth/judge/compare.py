@@ -20,7 +20,8 @@ from hubauth.core.messages import (
 )
 from hubauth.core.outputs import Close, Output, Send
 from hubauth.core.transition import Step
-from hubauth.forms.events import Event, Kind, frame_of
+from hubauth.forms.events import Event, Kind
+from hubauth.forms.reading import frame_of
 from hubauth.judge.blame import blame_for, blame_for_close, blame_for_header, blame_unasked
 from hubauth.wire.dialects.codec import Codec, NotInDialect
 

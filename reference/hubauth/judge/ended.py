@@ -11,7 +11,8 @@ from hubauth.core.inputs import Input, LinkDown, LinkUp, OperatorInvalidate, Ope
 from hubauth.core.messages import Action, Answer, PermsInvalidate, Reason, Revoke
 from hubauth.core.model import State
 from hubauth.core.transition import ALL, Step
-from hubauth.forms.events import Kind, frame_of
+from hubauth.forms.events import Kind
+from hubauth.forms.reading import frame_of
 from hubauth.judge.compare import Difference
 from hubauth.wire.dialects.codec import Codec
 

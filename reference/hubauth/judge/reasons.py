@@ -7,7 +7,8 @@ from attrs import evolve, frozen
 
 from hubauth.core.messages import Answer, PermsInvalidate, Revoke
 from hubauth.core.outputs import Send
-from hubauth.forms.events import OUTPUTS, Event, Kind, frame_of
+from hubauth.forms.events import OUTPUTS, Event, Kind
+from hubauth.forms.reading import frame_of
 from hubauth.judge.compare import (
     Comparing,
     Difference,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hubauth.core.canonical import decode_state, digest_of, digest_of_encoding
 from hubauth.core.indexes import initial_state
-from hubauth.core.messages import ENTRANCE, Answer, Reason
+from hubauth.core.messages import ENTRANCE, Answer, Frame, Reason
 from hubauth.core.model import State
 from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
@@ -93,6 +93,8 @@ class Replay:
         self._begins = begins
         self._next: int | None = None
         self._cause: Event | None = None
+        self._frame: Frame | None = None
+        """What the cause holds, if it is a frame that the witness has read."""
         self._outputs: list[Event] = []
         self._recent: deque[Event] = deque(maxlen=REMEMBERED)
         self._ended = False
@@ -149,7 +151,7 @@ class Replay:
             return
         if event.sequence != self._next:
             self._check_sequence(event)
-            if self._stopped is not None:
+            if self._has_stopped():
                 return
         self._next = event.sequence + 1
         self._recent.append(event)
@@ -157,8 +159,7 @@ class Replay:
             if (read := self._reading.read(event)) is None:
                 return
             event = read
-        if self._witness is not None:
-            self._witness.feed(event)
+        frame = None if self._witness is None else self._witness.feed(event)
         if self._search is not None:
             self._look(self._search.feed(event))
             return
@@ -172,11 +173,11 @@ class Replay:
         if self._cause is not None:
             # A hub that begins again in the middle of a step was killed, or could write no more.
             self._settle(last=kind is Kind.START)
-            if self._stopped is not None:
+            if self._has_stopped():
                 return
         if kind in CAUSES:
             self._ended = False
-            self._cause = event
+            self._cause, self._frame = event, frame
         elif kind is Kind.START:
             self._start(event)
         elif kind is Kind.CHECKPOINT:
@@ -214,6 +215,10 @@ class Replay:
             self._settle()
         assert self._situation is not None
         return _seal(self._situation)
+
+    def _has_stopped(self) -> bool:
+        """Asked after a method that may have stopped it: mypy believes that an attribute stays what it was."""
+        return self._stopped is not None
 
     # Rows that are no steps
 
@@ -306,7 +311,8 @@ class Replay:
         assert event is not None and before is not None
         self._cause, self._outputs = None, []
         try:
-            taken = take(before, event, seen)
+            read = self._frame if self._witness is not None and self._witness.codec is before.codec else None
+            taken = take(before, event, seen, read)
         except TraceError as problem:
             self._stop(Outcome.CANNOT_TELL, event, rule="TRACE-5", seen=str(problem), missing="a readable row")
             return

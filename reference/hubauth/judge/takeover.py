@@ -15,7 +15,8 @@ from hubauth.core.model import Entry, Registration, Session
 from hubauth.core.outputs import Close, Send
 from hubauth.core.step import step
 from hubauth.core.transition import Transition
-from hubauth.forms.events import Event, Kind, frame_of
+from hubauth.forms.events import Event, Kind
+from hubauth.forms.reading import frame_of
 from hubauth.judge.aliases import bind_pairs
 from hubauth.judge.compare import Compared, Difference
 from hubauth.judge.ledger import Subject

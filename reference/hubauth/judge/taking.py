@@ -7,7 +7,7 @@ from immutables import Map
 
 from hubauth.core.credentials import is_well_formed
 from hubauth.core.inputs import Input, Received, TimerFired
-from hubauth.core.messages import Answer, AssistRegister, Reason, Register
+from hubauth.core.messages import Answer, AssistRegister, Frame, Reason, Register
 from hubauth.core.model import State
 from hubauth.core.outputs import Send
 from hubauth.core.policy import Policy
@@ -15,8 +15,9 @@ from hubauth.core.recovery import after_restart
 from hubauth.core.step import step
 from hubauth.core.transition import Step
 from hubauth.core.values import frozen
-from hubauth.forms.events import Event, Kind, frame_of, input_of
+from hubauth.forms.events import Event, Kind
 from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
+from hubauth.forms.reading import frame_of, input_of
 from hubauth.judge.aliases import Aliases
 from hubauth.judge.compare import UNKNOWN_CREDENTIAL, Difference
 from hubauth.judge.declared import accustomed, codec_of, spoken_input
@@ -67,10 +68,13 @@ class Taken:
     """Node ids were left out to arrive at the one that was seen."""
 
 
-def take(before: Situation, event: Event, seen: Iterable[Event]) -> Taken:
-    """Let the core take a row. ``seen`` is where to look for what the hub chose. Raises TraceError."""
-    codec = before.codec
-    happened = spoken_input(input_of(event, codec), before.habits)
+def take(before: Situation, event: Event, seen: Iterable[Event], frame: Frame | None = None) -> Taken:
+    """Let the core take a row. ``seen`` is where to look for what the hub chose. Raises TraceError.
+
+    ``frame`` is what the row holds, if somebody has read it by the same codec already.
+    """
+    read = input_of(event, before.codec) if frame is None or event.link is None else Received(event.link, frame)
+    happened = spoken_input(read, before.habits)
     answer: Answer | None = None
     if isinstance(happened, Received) and isinstance(happened.frame.body, _REGISTERING):
         answer = _answer_in(seen, event, before, happened.frame.body)

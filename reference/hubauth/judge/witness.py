@@ -1,7 +1,7 @@
 """Whoever sees the frames of one hub, and says what they show of devices. It knows nothing of how hubs decide."""
 
-from collections.abc import Iterator
 from contextlib import suppress
+from typing import TypeVar
 
 from attrs import define, field
 
@@ -22,8 +22,9 @@ from hubauth.core.messages import (
 )
 from hubauth.core.model import Pending, State
 from hubauth.core.policy import Policy
-from hubauth.forms.events import Event, Kind, TraceError, frame_of, input_of
+from hubauth.forms.events import Event, Kind, TraceError
 from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
+from hubauth.forms.reading import frame_of, input_of
 from hubauth.judge.facts import Fact, FactKind, Word, proof_of
 from hubauth.wire.dialects.codec import Codec
 
@@ -36,6 +37,7 @@ _FRAME_IN, _FRAME_OUT = Kind.FRAME_IN, Kind.FRAME_OUT
 _CMD = int(Major.CMD)
 _Request = Register | Authenticate | AssistRegister | AssistAuthenticate | AssistQueryCredential | Revoke
 
+_Key = TypeVar("_Key")
 
 _BEFORE = -2
 """The row of a request that came before the first row: whoever was asked about it may have answered before, too."""
@@ -48,6 +50,51 @@ class _Asked:
     sequence: int
     frame: Frame
     body: _Request
+
+
+class _Line:
+    """The requests of one link that the hub has not answered, found by their numbers: many are never answered."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, _Asked] = {}
+        """In the order in which they came."""
+        self._numbered: dict[int, list[int]] = {}
+        """MsgID -> which of them have it."""
+        self._named: dict[str, list[int]] = {}
+        """Device -> which of them are about it."""
+        self._count = 0
+
+    def add(self, asked: _Asked) -> None:
+        self._waiting[self._count] = asked
+        self._numbered.setdefault(asked.frame.msg_id, []).append(self._count)
+        self._named.setdefault(asked.body.device_id, []).append(self._count)
+        self._count += 1
+        if len(self._waiting) > _MOST:
+            self._take(next(iter(self._waiting)))
+
+    def settle(self, msg_id: int, answer: Answer) -> _Asked | None:
+        """The request that an answer is to: not every hub copies numbers or names actions."""
+        action = answer.action
+        for at in self._numbered.get(msg_id, ()):
+            if action in (None, self._waiting[at].body.action):
+                return self._take(at)
+        for at in self._named.get(answer.device_id, ()) if answer.device_id else self._waiting:
+            if action in (None, self._waiting[at].body.action):
+                return self._take(at)
+        return None
+
+    def _take(self, at: int) -> _Asked:
+        asked = self._waiting.pop(at)
+        _strike(self._numbered, asked.frame.msg_id, at)
+        _strike(self._named, asked.body.device_id, at)
+        return asked
+
+
+def _strike(lists: dict[_Key, list[int]], key: _Key, at: int) -> None:
+    same = lists[key]
+    same.remove(at)
+    if not same:
+        del lists[key]
 
 
 @define
@@ -72,9 +119,9 @@ class Witness:
     def __init__(
         self, policy: Policy, codec: Codec, habits: Habits = AS_THE_RULES_SAY, *, in_order: bool = True
     ) -> None:
-        self._codec, self._habits, self._in_order = codec, habits, in_order
+        self.codec, self._habits, self._in_order = codec, habits, in_order
         self._configured: frozenset[str] = frozenset()
-        self._asked: dict[Link, list[_Asked]] = {}
+        self._asked: dict[Link, _Line] = {}
         self._devices: dict[str, _Device] = {}
         self._facts: list[Fact] = []
         self.configured(policy)
@@ -86,8 +133,7 @@ class Witness:
         for pending in state.pending.values():
             body = _request_of(pending)
             if body is not None and pending.asker is not None:
-                asked = witness._asked.setdefault(pending.asker, [])
-                asked.append(_Asked(_BEFORE, Frame(body, msg_id=pending.msg_id), body))
+                witness._line(pending.asker).add(_Asked(_BEFORE, Frame(body, msg_id=pending.msg_id), body))
         return witness
 
     def configured(self, policy: Policy) -> None:
@@ -98,27 +144,30 @@ class Witness:
         facts, self._facts = self._facts, []
         return facts
 
-    def feed(self, event: Event) -> None:
-        """The next row. One that cannot be read shows nothing."""
+    def feed(self, event: Event) -> Frame | None:
+        """The next row, and the frame in it if it has come in. One that cannot be read shows nothing."""
         kind, link = event.kind, event.link
         if kind is _FRAME_IN:
             if event.sub_proto == SUB_PROTO and link is not None:
-                self.received(event.sequence, link, frame_of(event, self._codec))
+                frame = frame_of(event, self.codec)
+                self.received(event.sequence, link, frame)
+                return frame
         elif kind is _FRAME_OUT:
             # What a hub asks others shows nothing of devices, so only what can be an answer is read.
             if event.sub_proto == SUB_PROTO and link in self._asked and event.major != _CMD:
-                self.sent(event.sequence, link, frame_of(event, self._codec))
+                self.sent(event.sequence, link, frame_of(event, self.codec))
         elif kind is Kind.LINK_DOWN or kind is Kind.CLOSE:
             self._asked.pop(link or 0, None)
         elif kind is Kind.START:
             self._asked.clear()
         elif kind in (Kind.OPERATOR, Kind.POLICY):
             with suppress(TraceError):
-                happened = input_of(event, self._codec)
+                happened = input_of(event, self.codec)
                 if isinstance(happened, PolicyChanged):
                     self.configured(happened.policy)
                 elif isinstance(happened, OperatorRevoke):
                     self.commanded(event.sequence, happened)
+        return None
 
     def commanded(self, sequence: int, command: OperatorRevoke) -> None:
         """The operator of the hub revokes."""
@@ -132,9 +181,7 @@ class Witness:
                 device = self._device(body.device_id)
                 device.vouched_at, device.vouched = sequence, proof_of(body.credential)
         elif isinstance(body, _Request):
-            asked = self._asked.setdefault(link, [])
-            asked.append(_Asked(sequence, frame, body))
-            del asked[:-_MOST]
+            self._line(link).add(_Asked(sequence, frame, body))
             if isinstance(body, _REGISTERING):
                 self._say(Fact(sequence, FactKind.ASKED, body.device_id))
             elif isinstance(body, Revoke):
@@ -146,7 +193,8 @@ class Witness:
         body = frame.body
         if not isinstance(body, Answer):
             return
-        asked = self._settled(link, frame, body)
+        line = self._asked.get(link)
+        asked = None if line is None else line.settle(frame.msg_id, body)
         if asked is None:
             return
         request = asked.body
@@ -189,21 +237,11 @@ class Witness:
             number = word.value
             self._say_once(Fact(sequence, FactKind.ADMITTED, device_id, node_id, proof, asked.sequence, number=number))
 
-    def _settled(self, link: Link, frame: Frame, answer: Answer) -> _Asked | None:
-        """The request that an answer is to: not every hub copies numbers or names actions."""
-        asked = self._asked.get(link)
-        if not asked:
-            return None
-        found = next(self._fitting(asked, frame, answer), None)
-        if found is not None:
-            asked.remove(found)
-        return found
-
-    @staticmethod
-    def _fitting(asked: list[_Asked], frame: Frame, answer: Answer) -> Iterator[_Asked]:
-        named = [one for one in asked if answer.action in (None, one.body.action)]
-        yield from (one for one in named if one.frame.msg_id == frame.msg_id)
-        yield from (one for one in named if answer.device_id in ("", one.body.device_id))
+    def _line(self, link: Link) -> _Line:
+        line = self._asked.get(link)
+        if line is None:
+            line = self._asked[link] = _Line()
+        return line
 
     def _revoked(self, kind: FactKind, sequence: int, revoke: Revoke, until: int, *, addressed: bool) -> None:
         about = revoke.device_id, revoke.node_id, proof_of(revoke.credential)

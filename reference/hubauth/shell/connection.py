@@ -172,12 +172,10 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(frame, Refused):
                 self._refuse(frame)
                 break
-            if self.link is None:
-                self.become_link()
-                assert self.link is not None
+            link = self.become_link() if self.link is None else self.link
             engine = self._engine
             bytes_before, frames_before = engine.bytes_put, engine.frames_put
-            engine.receive(self.link, frame)
+            engine.receive(link, frame)
             size = frame.header.length + frame.header.payload_length + engine.bytes_put - bytes_before
             if frame.header.sub_proto != SUB_PROTO:
                 handled = 1 + engine.frames_put - frames_before
@@ -257,10 +255,11 @@ class Connection(asyncio.BufferedProtocol):
             return False
         return self._resting or ((self._congested or self._outgoing.unreleased > _HIGH_WATER) and not self.is_hub)
 
-    def become_link(self) -> None:
-        """Tell the core that this connection exists."""
-        self.link = self._engine.take_link(self)
-        self._engine.feed(LinkUp(self.link, *self.origin))
+    def become_link(self) -> Link:
+        """Tell the core that this connection exists; under which number."""
+        link = self.link = self._engine.take_link(self)
+        self._engine.feed(LinkUp(link, *self.origin))
+        return link
 
     def _unlink(self) -> None:
         if self.link is not None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from hubauth.core.inputs import PARENT, LinkUp
+from hubauth.core.inputs import PARENT, Link, LinkUp
 from hubauth.shell.commons import Commons, Standing
 from hubauth.shell.connection import Connection
 from hubauth.shell.observe import say
@@ -76,10 +76,11 @@ class ParentConnection(Connection):
         self.gone = asyncio.Event()
         self.was_present = False
 
-    def become_link(self) -> None:
+    def become_link(self) -> Link:
         self.link = PARENT
         self._engine.ports[PARENT] = self
         self._engine.feed(LinkUp(PARENT))
+        return PARENT
 
     def named(self, here: str) -> str:
         return f"{here}-{self.peer}"

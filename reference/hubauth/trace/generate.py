@@ -18,7 +18,8 @@ from hubauth.core.messages import (
     Revoke,
 )
 from hubauth.core.policy import Dialect
-from hubauth.forms.events import Checkpoint, Event, frame_of
+from hubauth.forms.events import Checkpoint, Event
+from hubauth.forms.reading import frame_of
 from hubauth.trace.faults import FAULTS
 from hubauth.trace.planting import Plan
 from hubauth.trace.world import Device, World

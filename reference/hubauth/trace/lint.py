@@ -7,8 +7,9 @@ from attrs import define, field, frozen
 
 from hubauth.core.inputs import PARENT
 from hubauth.core.messages import MAX_NODE_ID, SUB_PROTO, Malformed
-from hubauth.forms.events import OUTPUTS, Event, Kind, Order, TraceError, decode_opening, frame_of, input_of
+from hubauth.forms.events import OUTPUTS, Event, Kind, Order, TraceError, decode_opening
 from hubauth.forms.lines import decode_event
+from hubauth.forms.reading import frame_of, input_of
 from hubauth.report.conceal import conceal
 from hubauth.trace import jsonl
 from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events

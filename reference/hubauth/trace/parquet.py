@@ -14,7 +14,7 @@ from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
 from hubauth.forms.lines import check_version
 
 ROWS = 8 * 1024
-"""Rows that are read together: few enough to be near while they are judged."""
+"""Rows that are read together: few enough to be still in the processor's cache when they are judged."""
 LARGEST_GROUP = 1 << 30
 """Bytes, unpacked, that a row group may take."""
 

@@ -21,8 +21,9 @@ from hubauth.core.outputs import CancelTimer, Close, Output, Send, StartTimer
 from hubauth.core.policy import Dialect, Policy, Provisioned
 from hubauth.core.step import step
 from hubauth.core.transition import Step
-from hubauth.forms.events import Checkpoint, Event, Kind, Opening, Order, encode_command, encode_opening, frame_of
+from hubauth.forms.events import Checkpoint, Event, Kind, Opening, Order, encode_command, encode_opening
 from hubauth.forms.policies import encode_policy, form_of
+from hubauth.forms.reading import frame_of
 from hubauth.wire.dialects import CODECS
 from hubauth.wire.dialects.codec import Codec
 

@@ -62,7 +62,7 @@ def _form(
 _FAILURE_RULES: dict[type[Outcome], str] = {Outcome: "MSG-13", KnownSubject: "MSG-14"}
 """A failure that is written like a success has the success's rule."""
 
-FORMS = (
+FORMS: tuple[Form, ...] = (
     # Asked by devices: a failure says no more than why.
     _form(Register, Registration, "MSG-4", EntranceAndGrant, "MSG-10", Outcome, "node_id", "credential"),
     _form(Authenticate, Authentication, "MSG-5", EntranceAndGrant, "MSG-10", Outcome, "node_id"),

@@ -36,7 +36,7 @@ class WrittenRequest(msgspec.Struct):
     device_id: DeviceId
 
 
-FORMS = tuple(
+FORMS: tuple[Form, ...] = tuple(
     evolve(form, request=Device, request_rule="MSG-4", success=Subject, success_rule="MSG-3", needed=("node_id",))
     for form in login.FORMS
     if form.action in _KEPT

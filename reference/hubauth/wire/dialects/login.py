@@ -4,6 +4,7 @@ from attrs import evolve
 
 from hubauth.core.messages import Action
 from hubauth.wire.dialects import auth
+from hubauth.wire.dialects.codec import Form
 from hubauth.wire.dialects.fields import Admission, AdmissionAndGrant, Entrance, EntranceAndGrant, Outcome
 from hubauth.wire.dialects.nested import NestedCodec
 from hubauth.wire.dialects.outcomes import WORDINGS
@@ -12,9 +13,9 @@ _WORDS = {Action.AUTHENTICATE: "login", Action.ASSIST_AUTHENTICATE: "assist_logi
 _ABOUT_PERMS = frozenset({Action.GET_PERMS, Action.LIST_ROLES, Action.PERMS_INVALIDATE})
 _WITHOUT_GRANT: dict[type[Outcome], type[Outcome]] = {AdmissionAndGrant: Admission, EntranceAndGrant: Entrance}
 
-_ALL_FORMS = tuple(evolve(form, word=_WORDS.get(form.action, form.word)) for form in auth.FORMS)
+_ALL_FORMS: tuple[Form, ...] = tuple(evolve(form, word=_WORDS.get(form.action, form.word)) for form in auth.FORMS)
 
-FORMS = tuple(
+FORMS: tuple[Form, ...] = tuple(
     evolve(form, success=_WITHOUT_GRANT.get(form.success, form.success))
     for form in _ALL_FORMS
     if form.action not in _ABOUT_PERMS
