@@ -14,6 +14,7 @@ from hubauth.trace import connections, digests, ends
 from hubauth.trace.digests import Digests, End, ways_of
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.judge import judge
+from hubauth.trace.storage import events_files
 from tests.spark.traces import rows_of, write_rows
 
 TRAIL = 8
@@ -81,3 +82,15 @@ def test_only_what_digests_leave_open_is_looked_at_again(tmp_path: Path, monkeyp
     (verdict,) = [one for one in judge([tmp_path / "u"]).verdicts if one.findings]
     assert [one.rule for one in verdict.findings] == ["TRACE-4"]
     assert looked == [{("t", rows[at].connection)}]
+
+
+def test_nothing_is_kept_of_connections_to_devices(tmp_path: Path) -> None:
+    """Of which there is no end in the life of a hub."""
+    rows, _ = rows_of(Blueprint(3, 20, 3000, 4, trace="t"))
+    write_rows(tmp_path / "t", rows, [])
+    between = connections.Connections(events_files(tmp_path / "t"))
+    for row in rows:
+        between.of(row.trace, row.hub).feed(row)
+    upwards = {row.connection for row in rows if row.kind is Kind.LINK_UP and row.link == 0}
+    told = {name for hub in ("hub-0", "hub-1", "hub-2") for name, _ in between.of("t", hub).rest()}
+    assert told == upwards and len(upwards) < len({row.connection for row in rows}) / 3
