@@ -14,25 +14,22 @@ from hubauth.judge.across import judge_all
 from hubauth.judge.facts import Fact, FactKind
 from hubauth.judge.replay import Replay
 from hubauth.judge.verdicts import Outcome
-from hubauth.spark import replaying
+from hubauth.spark import segment
 from hubauth.spark.plan import FIRST, LAST, Task
-from hubauth.spark.replaying import (
-    BEGIN,
-    OPENED,
-    OUT,
-    ROW,
-    RULE,
-    SEAL,
-    VERDICT,
-    replay_tasks,
-    seal_checkpoints,
-)
+from hubauth.spark.replaying import BEGIN, ROW, SEAL, replay_tasks, seal_checkpoints
 from hubauth.spark.results import HubResult, merge_verdicts
+from hubauth.spark.segment import END, OPENED, OUT, RULE, VERDICT
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, batch_of
 from tests.spark.traces import rows_of
 
 _STREAM = [("piece", pa.int64()), ("place", pa.int64()), ("task", pa.int64()), ("role", pa.int32())]
+
+
+@cache
+def _links() -> dict[str, set[str]]:
+    """As if every connection were one of hubs."""
+    return {"generated": {event.connection for event in busy_hub()[0]}}
 
 
 @cache
@@ -74,7 +71,7 @@ def instructions(number: int, checkpoint: Checkpoint, *, begins: bool) -> list[A
 
 
 def run(tasks: list[Task], batches: list[Any], *, checkpointed: bool = True) -> list[dict[str, Any]]:
-    out: Iterator[Any] = replay_tasks({task.number: task for task in tasks}, checkpointed)(iter(batches))
+    out: Iterator[Any] = replay_tasks({task.number: task for task in tasks}, checkpointed, _links())(iter(batches))
     rows = []
     for batch in out:
         assert batch.schema == OUT
@@ -99,7 +96,7 @@ def test_a_hub_that_conforms_and_what_is_learnt_of_it() -> None:
     assert verdict(rows).rows == len(events)
     kinds = {row["kind"] for row in rows}
     facts = {kind.value for kind in FactKind if kind not in (FactKind.KNOWN, FactKind.HEARD)}
-    assert facts | {VERDICT, RULE, OPENED} == kinds
+    assert facts | {VERDICT, RULE, OPENED, END} == kinds
     assert {"REG-1", "AUTH-1"} <= {row["name"] for row in rows if row["kind"] == RULE}
 
 
@@ -265,7 +262,7 @@ def test_whatever_goes_wrong_in_one_replay_the_others_go_on(monkeypatch: pytest.
                 raise ZeroDivisionError
             super().feed(event)
 
-    monkeypatch.setattr(replaying, "Replay", Broken)
+    monkeypatch.setattr(segment, "Replay", Broken)
     events, _ = busy_hub()
     found = verdict(run([task()], whole(events), checkpointed=False))
     assert (found.outcome, found.sequence) == (Outcome.CANNOT_TELL, 7)

@@ -14,8 +14,8 @@ from hubauth.judge.facts import Fact, FactKind
 from hubauth.judge.verdicts import Outcome
 from hubauth.spark import spanning
 from hubauth.spark.between import Between
-from hubauth.spark.replaying import OPENED
 from hubauth.spark.results import HubResult
+from hubauth.spark.segment import OPENED
 from hubauth.spark.tables import small_table
 from hubauth.trace.generate import Blueprint
 from tests.judge import stories
@@ -103,7 +103,7 @@ def test_what_one_end_sent_the_other_received(spark: SparkSession) -> None:
                 counts.add((name, len(sent), len(received)))
             if wrong is not None:
                 expected.add((name, "root" if upwards else "leaf", wrong))
-    links = spanning.compare_ends(ends(spark, rows), hubs(spark), traces(spark)).cache()
+    links = spanning.compare_ends(ends(spark, rows), ways(rows, spark), hubs(spark), traces(spark)).cache()
     assert {(row.connection, row.sent, row.received) for row in links.collect()} == counts
     wrong_ones = links.filter("wrong is not null").collect()
     assert {(row.connection, row.wrong.hub, row.wrong.sequence) for row in wrong_ones} == expected
@@ -111,6 +111,12 @@ def test_what_one_end_sent_the_other_received(spark: SparkSession) -> None:
     links.unpersist()
     assert {(row.hub, row.sequence) for row in findings} == {place[1:] for place in expected}
     assert {row.rule for row in findings} == {"TRACE-4"}
+
+
+def ways(rows: list[tuple[Any, ...]], spark: SparkSession) -> DataFrame:
+    """Every direction, as one that only frames can tell of."""
+    names = sorted({(row[0], row[5], upwards) for row in rows for upwards in (True, False)})
+    return small_table(spark, names, "trace string, connection string, upwards boolean")
 
 
 def hubs(spark: SparkSession, *names: str) -> DataFrame:
@@ -134,7 +140,7 @@ def test_under_different_keys_payloads_are_not_compared(spark: SparkSession) -> 
     rows += [row for name in names for row in rows_of_ends(name, "", "", upwards=True)]
 
     def wrong(*mixed: str) -> set[str]:
-        links = spanning.compare_ends(ends(spark, rows), hubs(spark), traces(spark, *mixed))
+        links = spanning.compare_ends(ends(spark, rows), ways(rows, spark), hubs(spark), traces(spark, *mixed))
         return {row.connection for row in links.filter("wrong is not null").collect()}
 
     assert wrong() == {"token", "kept", "never sent"}
@@ -143,7 +149,9 @@ def test_under_different_keys_payloads_are_not_compared(spark: SparkSession) -> 
 
 def test_a_hub_with_missing_rows_takes_no_part(spark: SparkSession) -> None:
     rows = rows_of_ends("c", "ab", "b", upwards=True)
-    assert spanning.compare_ends(ends(spark, rows), hubs(spark, "leaf"), traces(spark)).collect() == []
+    assert (
+        spanning.compare_ends(ends(spark, rows), ways(rows, spark), hubs(spark, "leaf"), traces(spark)).collect() == []
+    )
 
 
 def test_who_can_be_compared_with_whom() -> None:

@@ -1,5 +1,6 @@
 """What happened, as a picture: the same every time."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +10,7 @@ from hubauth.core.policy import Policy
 from hubauth.forms.events import Event, Kind
 from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.trace.drawing import Arrow, Diagram, Mark, to_svg, to_text
-from hubauth.trace.explain import diagram_of, diagram_of_rows, in_words, summary, to_html
+from hubauth.trace.explain import diagram_of, diagram_of_rows, in_words, parts_of, summary, to_html
 from hubauth.trace.generate import Blueprint
 from hubauth.trace.shrink import replayed, shrink
 from tests.trace.harness import Generated, frame, numbered, start, verdict_of
@@ -44,9 +45,10 @@ def test_the_picture_in_a_file() -> None:
     root = ElementTree.fromstring(svg)
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "hub" in texts and any("auth device_id=sensor" in text for text in texts)
-    html = to_html(verdict, [in_words(verdict)], diagram)
+    html = to_html(verdict, parts_of(verdict, diagram))
     assert verdict.main.text in html and "<svg" in html
-    assert "src=" not in html and "href=" not in html and "http" not in html.replace("http://www.w3.org/2000/svg", "")
+    assert "src=" not in html and all(link.startswith("#") for link in re.findall(r'href="([^"]*)', html))
+    assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_the_rows_of_two_hubs_in_one_picture() -> None:

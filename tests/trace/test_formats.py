@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
 from hubauth.forms.lines import decode_event, encode_event
 from hubauth.forms.policies import decode_policy, encode_policy
 from hubauth.specification import SPEC
-from hubauth.trace import jsonl, parquet
+from hubauth.trace import jsonl, parquet, storage
 from hubauth.trace.generate import Blueprint, generate
 from hubauth.trace.storage import TraceWriter, checkpoint_files, events_files, read_checkpoints, read_events
 
@@ -102,10 +103,36 @@ def test_a_trace_on_disk_is_the_trace(form: str, tmp_path: Path) -> None:
             writer.checkpoint(checkpoint)
 
         generate(Blueprint(events=1500, devices=20, checkpoint_events=200), both, keep)
+
+    def of_each(table: list[Any]) -> list[Any]:
+        return sorted(table, key=lambda row: row.hub)  # which keeps the order of each hub's
+
     files = events_files(tmp_path / "t")
-    assert [event for file in files for event in read_events(file)] == rows
+    assert [event for file in files for event in read_events(file)] == of_each(rows)
     kept = [row for file in checkpoint_files(tmp_path / "t") for row in read_checkpoints(file)]
-    assert kept == checkpoints and len(kept) > 3
+    assert kept == of_each(checkpoints) and len(kept) > 3
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_every_hub_has_files_of_its_own(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As recorders write them: whatever hubs are called, and however many there are."""
+    monkeypatch.setattr(storage, "OPEN_FILES", 2)
+    monkeypatch.setattr(storage, "HELD", 50)
+    names = ["a", "a/b", "a-0000", "ü" * 300, f"{'ü' * 300}!", ""]
+    with TraceWriter(tmp_path / "t", form, rows_per_file=40) as writer:  # type: ignore[arg-type]
+        for at in range(100):
+            for name in names:
+                writer.event(Event("t", name, at, Kind.FRAME_IN))
+                if not at % 50:
+                    writer.checkpoint(Checkpoint("t", name, at, "", b"", b""))
+    for table, wanted in ((events_files, [*range(100)]), (checkpoint_files, [0, 50])):
+        seen: dict[str, list[int]] = {name: [] for name in names}
+        for file in table(tmp_path / "t"):
+            rows: list[Any] = [*(read_events if table is events_files else read_checkpoints)(file)]
+            (hub,) = {row.hub for row in rows}
+            seen[hub] += [row.sequence for row in rows]
+        assert seen == dict.fromkeys(names, wanted)
+    assert "a-0000.parquet" in {path.name for path in events_files(tmp_path / "t")} or form == "jsonl"
 
 
 def test_a_trace_is_never_written_over(tmp_path: Path) -> None:

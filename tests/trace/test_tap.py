@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import dpkt
@@ -11,7 +12,8 @@ import pytest
 
 from hubauth.core.messages import Revoke
 from hubauth.core.policy import Dialect, Policy
-from hubauth.forms.events import Event, Kind, TraceError
+from hubauth.forms.events import Event, Kind, TraceError, decode_opening
+from hubauth.forms.habits import Habits
 from hubauth.judge.verdicts import Outcome
 from hubauth.shell.client import DeviceClient, Options
 from hubauth.trace.judge import judge
@@ -220,8 +222,10 @@ def test_a_capture_becomes_a_trace(tmp_path: Path) -> None:
     other.send("up", b"nothing to do with it")
     file = capture(tmp_path / "x.pcap", [*other.packets, *wire.packets])
     recording = Recording(tmp_path / "t", keep_credentials=True)
-    assert import_capture(file, recording, "hub", ("10.0.0.1", 7080), None, policy) == 1
+    habits = Habits(serves=(1,))
+    assert import_capture(file, partial(Watch, recording, "hub", policy, habits=habits), ("10.0.0.1", 7080)) == 1
     rows = rows_in(tmp_path / "t")
+    assert decode_opening(rows[0].payload).habits == habits
     kinds = [event.kind.value for event in rows]
     assert kinds == ["start", "link_up", "frame_in", "frame_out", "frame_in", "frame_out", "link_down", "end"]
     judgement = judge([tmp_path / "t"])
@@ -256,4 +260,4 @@ def test_what_is_no_capture_is_refused(tmp_path: Path) -> None:
         list(segments(tmp_path / "missing"))
     empty = capture(tmp_path / "empty.pcap", [b"", b"\x00" * 60])
     with pytest.raises(TraceError, match="holds no connection to"):
-        import_capture(empty, Recording(tmp_path / "t"), "hub", ("10.0.0.1", 7080))
+        import_capture(empty, partial(Watch, Recording(tmp_path / "t"), "hub", None), ("10.0.0.1", 7080))

@@ -4,6 +4,10 @@ REFUSED = 1
 """The hub's answer was no."""
 WRONG = 2
 """The command could not be carried out."""
+FAILED = 3
+"""The check itself failed."""
+UNREADABLE = 4
+"""A file cannot be read, or there is nothing in it."""
 
 
 class CommandError(Exception):

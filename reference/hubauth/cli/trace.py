@@ -5,21 +5,21 @@ import json
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 from hubauth import private
 from hubauth.cli import trace_making
+from hubauth.cli.declared import NOT_NAMED, add_declared, declared_in
 from hubauth.cli.grammar import add_basis, add_command
-from hubauth.cli.problems import REFUSED, CommandError
+from hubauth.cli.problems import REFUSED, UNREADABLE, CommandError
 from hubauth.cli.terminal import draw_over, tell, tell_text
-from hubauth.cli.trace_making import UNREADABLE, policy_in
-from hubauth.core.policy import Policy
 from hubauth.forms.events import Event, TraceError
 from hubauth.forms.lines import encode_event
 from hubauth.judge.across import Breach, rows_of
 from hubauth.judge.search import EFFORT
 from hubauth.judge.verdicts import Outcome, Verdict
 from hubauth.trace.drawing import Diagram, to_svg, to_text
-from hubauth.trace.explain import AROUND, breach_in_words, diagram_of, diagram_of_rows, in_words, to_html
+from hubauth.trace.explain import AROUND, breach_in_words, diagram_of, diagram_of_rows, in_words, parts_of, to_html
 from hubauth.trace.judge import CANNOT_TELL, Judgement, judge
 from hubauth.trace.lint import lint
 from hubauth.trace.shrink import replayed, shrink
@@ -63,7 +63,7 @@ def _add_judging(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     linting.add_argument("--json", action="store_true", help="the findings as JSON, one per line")
     replaying = add_command(inner, "replay", run_replay, "judge traces on this machine", "traces/today --rules")
     replaying.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="trace directories or files of rows")
-    _add_policy(replaying)
+    add_declared(replaying, NOT_NAMED)
     _add_effort(replaying)
     add_basis(replaying)
     replaying.add_argument("--rules", action="store_true", help="also how often each rule decided something")
@@ -93,10 +93,6 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="PATH", help="a trace directory, or one file of rows")
 
 
-def _add_policy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="hub.toml or JSON, where a trace names none")
-
-
 def _add_effort(parser: argparse.ArgumentParser) -> None:
     words = f"steps to try for one row whose place in the order of handling is not known (default: {EFFORT})"
     parser.add_argument("--effort", type=_positive, default=EFFORT, metavar="N", help=words)
@@ -113,7 +109,7 @@ def _add_one_hub(parser: argparse.ArgumentParser) -> None:
     _add_effort(parser)
     add_basis(parser)
     parser.add_argument("--hub", metavar="NAME", help="this hub (default: the one with the worst verdict)")
-    _add_policy(parser)
+    add_declared(parser, NOT_NAMED)
 
 
 def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -151,8 +147,7 @@ def run_lint(chosen: argparse.Namespace) -> int:
 @_guarded
 def run_replay(chosen: argparse.Namespace) -> int:
     """Replay every hub of the traces and judge what it did."""
-    options = {"basis": chosen.basis, "effort": chosen.effort}
-    judgement = judge(chosen.paths, _policies(chosen.policy), _progress(chosen.json), **options)
+    judgement = _judge(chosen.paths, chosen, _progress(chosen.json))
     if chosen.json:
         said = {
             "outcome": judgement.outcome.value,
@@ -182,11 +177,12 @@ def _in_short(judgement: Judgement) -> str:
     return f"{outcome}: {len(judgement.verdicts)} hubs, {rows} rows, {len(judgement.rules)} rules exercised"
 
 
-def _policies(file: Path | None) -> Callable[[str], Policy | None]:
-    if file is None:
-        return lambda _hub: None
-    policy = policy_in(file)
-    return lambda _hub: policy
+def _judge(
+    paths: list[Path], chosen: argparse.Namespace, progress: Callable[[int], None] = lambda _rows: None
+) -> Judgement:
+    known = declared_in(chosen)
+    options: dict[str, Any] = {"basis": chosen.basis, "effort": chosen.effort}
+    return judge(paths, known.policy_of, progress, habits=known.habits, failing=known.failing, **options)
 
 
 def _progress(quiet: bool) -> Callable[[int], None]:
@@ -204,19 +200,19 @@ def run_explain(chosen: argparse.Namespace) -> int:
         if chosen.html is not None:
             raise CommandError("--html shows a verdict: leave --rows out, or take --svg")
     else:
-        judgement = _judged(chosen)
+        judgement = _judge([chosen.path], chosen)
         verdict = _worst_of(judgement, chosen)
         breach = next((one for one in judgement.breaches if chosen.hub in (None, one.broken.hub)), None)
         rows = verdict.main.leads or tuple(_rows_of(chosen.path, verdict.hub))[:_DRAWN]
         diagram = _diagram_of(breach, chosen.path) if breach is not None else diagram_of(rows, verdict.main)
     tell_text(to_text(diagram))
-    said = [*([breach_in_words(breach)] if breach is not None else []), *([in_words(verdict)] if verdict else [])]
-    for text in said:
+    broken = [(breach_in_words(breach), diagram)] if breach is not None else []
+    for text in [*(words for words, _ in broken), *([in_words(verdict)] if verdict else [])]:
         tell_text(text)
     if chosen.svg is not None:
         _write(chosen.svg, to_svg(diagram).encode())
     if chosen.html is not None and verdict is not None:
-        _write(chosen.html, to_html(verdict, said, diagram).encode())
+        _write(chosen.html, to_html(verdict, [*broken, *parts_of(verdict, diagram)]).encode())
     return _code_of(verdict)
 
 
@@ -236,10 +232,6 @@ def _diagram_of(breach: Breach, path: Path) -> Diagram:
 def _code_of(verdict: Verdict | None) -> int:
     """What could not be told is told by the exit code, too."""
     return CANNOT_TELL if verdict is not None and verdict.outcome is Outcome.CANNOT_TELL else 0
-
-
-def _judged(chosen: argparse.Namespace) -> Judgement:
-    return judge([chosen.path], _policies(chosen.policy), basis=chosen.basis, effort=chosen.effort)
 
 
 def _worst_of(judgement: Judgement, chosen: argparse.Namespace) -> Verdict:
@@ -273,12 +265,12 @@ def _rows_of(path: Path, hub: str) -> Iterator[Event]:
 @_guarded
 def run_shrink(chosen: argparse.Namespace) -> int:
     """Leave out of a failing trace what it does not need to fail in the same way."""
-    hub = chosen.hub or _worst_of(_judged(chosen), chosen).hub
+    hub = chosen.hub or _worst_of(_judge([chosen.path], chosen), chosen).hub
     rows = list(_rows_of(chosen.path, hub))
     if not rows:
         raise CommandError(f"no hub {hub} in {chosen.path}", code=UNREADABLE)
     try:
-        small = shrink(rows, effort=chosen.effort)
+        small = shrink(declared_in(chosen).in_rows(rows), effort=chosen.effort)
     except ValueError as problem:
         raise CommandError(str(problem), "only what does not conform can be made smaller", REFUSED) from None
     _write(chosen.out, b"".join(map(encode_event, small)))

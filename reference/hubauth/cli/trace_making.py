@@ -5,17 +5,16 @@ import asyncio
 import json
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
-from hubauth.bounded import read
+from hubauth.cli.declared import Declared, add_declared, declared_in
 from hubauth.cli.grammar import add_command
-from hubauth.cli.problems import CommandError
+from hubauth.cli.problems import FAILED, UNREADABLE, CommandError
 from hubauth.cli.terminal import tell
-from hubauth.core.policy import Dialect, Policy
+from hubauth.core.policy import Dialect
 from hubauth.forms.events import TraceError
-from hubauth.forms.policies import decode_policy
 from hubauth.shell.addresses import Address, parse_address
-from hubauth.shell.configuration import load
 from hubauth.shell.observe import set_up_logging
 from hubauth.shell.settings import LogTable
 from hubauth.trace.faults import FAULTS
@@ -24,8 +23,6 @@ from hubauth.trace.rows import Recording
 from hubauth.trace.storage import TraceWriter
 from hubauth.trace.tap import Crossing, Tap
 from hubauth.trace.watching import Watch, show
-
-FAILED, UNREADABLE = 3, 4
 
 
 def add_to(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -75,26 +72,13 @@ def add_to(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _add_recording(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the trace to write")
     parser.add_argument("--hub", default="hub", metavar="NAME", help="the hub's name in the trace (default: hub)")
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="the hub's hub.toml, or its policy as JSON")
+    add_declared(parser)
     parser.add_argument("--trace-key", type=Path, metavar="FILE", help="recordings that share it use the same tokens")
     parser.add_argument("--keep-credentials", action="store_true", help="leave credentials in the trace")
 
 
-def policy_in(path: Path) -> Policy:
-    """The policy that a hub's configuration, or a JSON file, describes."""
-    if path.suffix == ".toml":
-        return load(path).policy
-    try:
-        return decode_policy(read(path))
-    except OSError as problem:
-        raise CommandError(f"cannot read {path}: {problem.strerror}") from None
-    except ValueError as problem:
-        raise CommandError(f"{path}: {problem}", "or name a hub.toml") from None
-
-
-def _recording(chosen: argparse.Namespace) -> tuple[Recording, Policy | None]:
-    policy = policy_in(chosen.policy) if chosen.policy is not None else None
-    return Recording(chosen.out, chosen.keep_credentials, chosen.trace_key), policy
+def _recording(chosen: argparse.Namespace) -> tuple[Recording, Declared]:
+    return Recording(chosen.out, chosen.keep_credentials, chosen.trace_key), declared_in(chosen)
 
 
 def _address(name: str, text: str) -> Address:
@@ -110,9 +94,9 @@ def run_tap(chosen: argparse.Namespace) -> int:
     if chosen.parent is not None:
         listen, target = (_address("--parent", text) for text in chosen.parent)
         crossings.append(Crossing(listen, target, is_parent=True))
-    recording, policy = _recording(chosen)
+    recording, known = _recording(chosen)
     try:
-        watch = Watch(recording, chosen.hub, policy, time.time_ns() // 1000)
+        watch = Watch(recording, chosen.hub, known.policy, time.time_ns() // 1000, known.habits)
         asyncio.run(_tap(Tap(watch, crossings)))
     except TraceError as problem:
         raise CommandError(str(problem)) from None
@@ -142,9 +126,10 @@ def run_import(chosen: argparse.Namespace) -> int:
         raise CommandError("dpkt is not installed", "pip install 'hubauth[pcap]'") from None
     listens = _address("--listens", chosen.listens)
     parent = _address("--parent", chosen.parent) if chosen.parent is not None else None
-    recording, policy = _recording(chosen)
+    recording, known = _recording(chosen)
     try:
-        connections = import_capture(chosen.file, recording, chosen.hub, listens, parent, policy)
+        watched = partial(Watch, recording, chosen.hub, known.policy, habits=known.habits)
+        connections = import_capture(chosen.file, watched, listens, parent)
     except TraceError as problem:
         raise CommandError(str(problem), code=UNREADABLE) from None
     said = {"connections": connections, "directory": str(chosen.out)}

@@ -4,7 +4,7 @@ Only the order of rows at one hub is known, so whatever needs more is not claime
 are those of ``hubauth.promises``; the judgements here are narrower and need no state of any hub.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -117,6 +117,11 @@ def judge_all(facts: Iterable[Seen]) -> Iterator[Broken]:
     for hub, fact in facts:
         for key in keys_of(fact):
             groups.setdefault(key, []).append((hub, fact))
+    yield from judge_groups(groups)
+
+
+def judge_groups(groups: Mapping[tuple[str, str], Iterable[Seen]]) -> Iterator[Broken]:
+    """The same of facts that are together already, by what ``keys_of`` says."""
     for (about, name), seen in groups.items():
         yield from JUDGES[about](name, sorted(seen, key=place_of))
 

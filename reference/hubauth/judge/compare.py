@@ -237,6 +237,8 @@ class Comparing:
         """Something that was due was not done, or not in its turn."""
         rules = self.step.rules_behind(output)
         rule = blame_for_close(rules) if isinstance(output, Close) else blame_for(output.frame.body, rules)
+        if not in_turn and isinstance(output, Send) and isinstance(output.frame.body, Answer):
+            rule = blame_for_header("msg_id", output.frame.body)
         what = f"{SILENCE}: {title_of(output)}" if in_turn else f"{ORDER}: {title_of(output)}"
         return Difference(rule, show_output(self.codec, output), seen, what, not in_turn, output)
 
@@ -287,6 +289,8 @@ class Comparing:
                 return "REG-2"
             if name.startswith("node_id") and "REG-9" in cited:
                 return "REG-9"
+            if name.startswith("total") and "PERM-9" in cited:
+                return "PERM-9"
             if name.startswith("role or perms") and "AUTH-26" in cited:
                 return "AUTH-26"
             if name.startswith("ext"):

@@ -10,7 +10,15 @@ from attrs import define, field
 from hubauth.core.messages import Body
 from hubauth.core.outputs import Close
 from hubauth.forms.events import Event, Kind
-from hubauth.judge.compare import Difference, Visible, chooses_msg_id, has_free_credential, names_itself, title_of
+from hubauth.judge.compare import (
+    ORDER,
+    Difference,
+    Visible,
+    chooses_msg_id,
+    has_free_credential,
+    names_itself,
+    title_of,
+)
 from hubauth.judge.observed import Sightings
 from hubauth.judge.reasons import Found
 from hubauth.wire.dialects.codec import Codec
@@ -65,7 +73,8 @@ class Mends:
                 return False
             self._forgiven[cause.sequence] = first.of_form
             return True
-        if first.due is not None and first.done is not None and not self._names_itself(first.due):
+        is_late = first.what.startswith(ORDER)
+        if first.due is not None and first.done is not None and not is_late and not self._names_itself(first.due):
             return self._put_right(first.done, first.due)
         changed = False
         if first.due is not None and cause is not None:

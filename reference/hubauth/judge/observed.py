@@ -1,6 +1,7 @@
 """What was seen of a hub, link by link, and guesses about how it came about."""
 
 from bisect import bisect_left
+from collections.abc import Iterator
 
 from attrs import evolve, field, frozen
 from immutables import Map
@@ -31,6 +32,15 @@ class Trail:
 
     rules: tuple[str, ...]
     before: "Trail | None"
+    cause: Event
+    outputs: tuple[Visible, ...] = field(eq=False, repr=False)
+
+    def back(self) -> "Iterator[Trail]":
+        """This step and those before it."""
+        trail: Trail | None = self
+        while trail is not None:
+            yield trail
+            trail = trail.before
 
 
 @frozen
@@ -107,14 +117,30 @@ class Sightings:
         lost = any(not up and now < sequence < seen.sequence for sequence, up in self._ups.get(link, ()))
         return None if lost else seen
 
+    def outputs_after(self, event: Event) -> list[Event]:
+        """What was seen of the hub on the link of an output after it, as far as that was read."""
+        outputs = self._outputs.get(event.link or 0, [])
+        at = next((at for at, seen in enumerate(outputs) if seen.sequence > event.sequence), len(outputs))
+        return outputs[at : at + self._lookahead]
+
+    def asked_by(self, answer: Event) -> Event | None:
+        """The request that an answer names by its MsgID: the last one of its link before it."""
+        asked = (
+            each
+            for each in reversed(self._inputs.get(answer.link or 0, []))
+            if each.kind is Kind.FRAME_IN and each.sequence < answer.sequence and each.msg_id == answer.msg_id
+        )
+        return next(asked, None) if answer.msg_id else None
+
     def forget(self, event: Event) -> None:
-        """Nothing explains this output: nothing is to be explained by it."""
-        self._outputs[event.link or 0].remove(event)
+        """Nothing explains this output, in whatever reading: nothing is to be explained by it."""
+        link = event.link or 0
+        self._outputs[link] = [seen for seen in self._outputs[link] if seen.sequence != event.sequence]
 
     def put_right(self, event: Event, due: Event) -> None:
         """What was seen was meant to be what was due."""
-        outputs = self._outputs[event.link or 0]
-        outputs[outputs.index(event)] = due
+        link = event.link or 0
+        self._outputs[link] = [due if seen.sequence == event.sequence else seen for seen in self._outputs[link]]
 
     def is_down(self, link: Link, now: int) -> bool:
         """Whether the link was last seen to go down, so that nothing more can be seen on it."""

@@ -1,16 +1,32 @@
 """Why no order explains what was seen: of all attempts that failed, the one that came closest."""
 
-from attrs import frozen
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from attrs import evolve, frozen
 
 from hubauth.core.messages import Answer, PermsInvalidate, Revoke
 from hubauth.core.outputs import Send
 from hubauth.forms.events import OUTPUTS, Event, Kind
 from hubauth.forms.reading import frame_of
-from hubauth.judge.compare import Comparing, Difference, Visible, same, show_event, unequal_field, unexpected
-from hubauth.judge.observed import Due
+from hubauth.judge.compare import (
+    Comparing,
+    Difference,
+    Visible,
+    same,
+    show_event,
+    show_output,
+    unequal_field,
+    unexpected,
+)
+from hubauth.judge.observed import Due, Sightings, Trail
 from hubauth.judge.taking import Situation, Taken
 from hubauth.wire.dialects.codec import Codec
 
+_RECENT = 512
+"""Steps that may have led to what is seen again."""
+_UNLIKELY = 5
+"""How much less an order explains in which something older was handled later."""
 _OPERATOR = "whether the operator of the hub, or a changed configuration, made it do that"
 
 
@@ -36,20 +52,25 @@ class _Failure:
     seen: Event
     explains: bool
     """The step would have explained the row in question, but for this."""
+    is_early: bool = False
+    """What came before its cause was not handled yet."""
+    trail: Trail | None = None
 
 
 class Reasons:
     """What went wrong while one row was to be explained."""
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
+    def __init__(self, codec: Codec, sightings: Sightings) -> None:
+        self._codec, self._sightings = codec, sightings
+        self._trail: Trail | None = None
         self._frozen = False
         self._failures: list[_Failure] = []
         self._wrong: list[tuple[Event, Difference, tuple[str, ...]]] = []
         self._silent: list[tuple[Event, tuple[str, ...]]] = []
 
-    def forget(self) -> None:
-        """Another row is to be explained."""
+    def forget(self, trail: Trail | None) -> None:
+        """Another row is to be explained, after these steps."""
+        self._trail = trail
         self._frozen = False
         self._failures.clear()
         self._wrong.clear()
@@ -68,12 +89,21 @@ class Reasons:
         if not any(output.link == event.link for output in outputs):
             self._silent.append((cause, taken.done.rules))
 
-    def failed(self, due: Due, seen: Event, outputs: list[Visible], event: Event) -> None:
-        """Something else was seen than a step would have done."""
+    def failed(
+        self,
+        due: Due,
+        seen: Event,
+        event: Event,
+        outputs: Iterable[Visible] = (),
+        trail: Trail | None = None,
+        *,
+        is_early: bool = False,
+    ) -> None:
+        """Something else was seen than a step after ``trail`` would have done."""
         if self._frozen:
             return
         explains = event.kind in OUTPUTS and any(same(self._codec, output, event) for output in outputs)
-        self._failures.append(_Failure(due, seen, explains))
+        self._failures.append(_Failure(due, seen, explains, is_early, trail))
 
     def overdue(self, due: Due, event: Event) -> None:
         """Something that is due has not been seen for too long."""
@@ -90,8 +120,8 @@ class Reasons:
         """The reason that came closest."""
         if event.kind not in OUTPUTS:
             return self._never_done(event, lacking)
-        best = min(self._failures, key=lambda failure: self._distance(failure, event), default=None)
-        near = best is not None and self._distance(best, event) < 2
+        best = min(self._failures, key=lambda failure: self._rank(failure, event), default=None)
+        near = best is not None and self._rank(best, event) < 2
         if self._wrong and not near:
             cause, difference, rules = self._wrong[0]
             return Found(cause, (difference,), rules, lacking, cause)
@@ -115,11 +145,54 @@ class Reasons:
     def _closest(self, failure: _Failure, lacking: str) -> Found:
         due, seen = failure.due, failure.seen
         comparing = Comparing(self._codec, due.step)
+        again = self._said_again(failure)
+        if again is not None:
+            difference = unexpected(self._codec, seen, again.rules, show_output(self._codec, due.output))
+            return Found(seen, (difference,), again.rules, lacking, again.cause)
+        if self._is_passed_over(due, seen):
+            later = next((each for each in self._later(seen) if same(self._codec, due.output, each)), None)
+            difference = comparing.missing(due.output, show_event(seen), in_turn=later is None)
+            return Found(due.cause, (evolve(difference, done=later),), due.rules, lacking, due.cause)
         if self._distance(failure, seen) < 2:
-            differences = comparing.different(due.output, seen)
-        else:
-            differences = [comparing.missing(due.output, show_event(seen))]
-        return Found(seen, tuple(differences), due.rules, lacking, due.cause)
+            return Found(seen, tuple(comparing.different(due.output, seen)), due.rules, lacking, due.cause)
+        difference = comparing.missing(due.output, show_event(seen))
+        return Found(due.cause, (difference,), due.rules, lacking, due.cause)
+
+    def _later(self, seen: Event) -> list[Event]:
+        return self._sightings.outputs_after(seen)
+
+    def _is_passed_over(self, due: Due, seen: Event) -> bool:
+        """Whether what was seen instead answers a later request."""
+        asked = self._asked_otherwise(due, seen)
+        return asked is not None and asked.sequence > due.cause.sequence
+
+    def _said_again(self, failure: _Failure) -> Trail | None:
+        """The step that has been answered already, if what was seen answers it once more."""
+        due, seen = failure.due, failure.seen
+        steps = list(islice(failure.trail.back(), _RECENT)) if failure.trail is not None else []
+        asked = self._asked_otherwise(due, seen)
+        if asked is not None:
+            return next((step for step in steps if step.cause is asked), None)
+        later = self._later(seen)[:1]
+        if not later or not self._is_answer(seen) or not same(self._codec, due.output, later[0]):
+            return None
+        here = (step for step in steps if step.cause.link == seen.link)
+        return next((step for step in here if any(same(self._codec, one, seen) for one in step.outputs)), None)
+
+    def _asked_otherwise(self, due: Due, seen: Event) -> Event | None:
+        """The request that was answered instead of the one of which the answer was due."""
+        output = due.output
+        if not isinstance(output, Send) or not isinstance(output.frame.body, Answer) or not self._is_answer(seen):
+            return None
+        asked = self._sightings.asked_by(seen)
+        return None if output.frame.msg_id == seen.msg_id or asked is due.cause else asked
+
+    def _is_answer(self, seen: Event) -> bool:
+        return seen.kind is Kind.FRAME_OUT and isinstance(frame_of(seen, self._codec).body, Answer)
+
+    def _rank(self, failure: _Failure, event: Event) -> float:
+        """How little a failure explains: an order that is not the likeliest explains less than any other."""
+        return self._distance(failure, event) + _UNLIKELY * failure.is_early
 
     def _distance(self, failure: _Failure, event: Event) -> float:
         """How far what was seen is from what was due; below 2 they are the same message with a mistake in it."""
@@ -142,6 +215,22 @@ class Reasons:
 
     def _likely_rules(self, event: Event) -> tuple[str, ...]:
         """The rules of the step that the hub may have taken wrongly."""
+        asked = self._sightings.asked_by(event) if self._is_answer(event) else None
+        steps = islice(self._trail.back(), _RECENT) if self._trail is not None and asked is not None else ()
+        answered = next((step.rules for step in steps if step.cause is asked), None)
+        if answered is not None:
+            return answered
         here = [(cause, rules) for cause, rules in self._silent if cause.link == event.link]
         asking = [rules for cause, rules in here if cause.msg_id == event.msg_id and cause.kind is Kind.FRAME_IN]
-        return asking[-1] if asking else here[-1][1] if here else ()
+        likely = asking or [rules for _, rules in here] or list(self._about_the_same(event))
+        return likely[-1] if likely else ()
+
+    def _about_the_same(self, event: Event) -> Iterator[tuple[str, ...]]:
+        """The rules of what came to nothing, about the device that a frame is about."""
+        device_id = self._device_in(event)
+        for cause, rules in self._silent:
+            if device_id and cause.kind is Kind.FRAME_IN and self._device_in(cause) == device_id:
+                yield rules
+
+    def _device_in(self, event: Event) -> str:
+        return getattr(frame_of(event, self._codec).body, "device_id", "") if event.kind is not Kind.CLOSE else ""

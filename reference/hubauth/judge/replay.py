@@ -34,10 +34,12 @@ from hubauth.forms.policies import decode_policy, encode_policy
 from hubauth.judge.aliases import Aliases, bind_all
 from hubauth.judge.compare import UNKNOWN_JOURNAL, Difference, Visible, compare, has_free_credential, visible
 from hubauth.judge.declared import Reading, spoken
+from hubauth.judge.ended import as_disobeyed
 from hubauth.judge.facts import Fact, first_facts, last_facts
+from hubauth.judge.leads import leads_to
 from hubauth.judge.ledger import Ledger, Subject
 from hubauth.judge.reasons import Found
-from hubauth.judge.search import EFFORT, Search
+from hubauth.judge.search import EFFORT, LOOKAHEAD, WINDOW, Search
 from hubauth.judge.takeover import subjects_of, take_over, touched_by
 from hubauth.judge.taking import Situation, Taken, answered_as, take
 from hubauth.judge.verdicts import Finding, Outcome, Verdict, worst
@@ -45,7 +47,6 @@ from hubauth.judge.witness import Witness
 
 REMEMBERED = 64
 """Rows kept to show what led to a violation."""
-SHOWN = 12
 
 
 @frozen
@@ -265,6 +266,7 @@ class Replay:
         self._witness = Witness(policy, self._situation.codec, habits, in_order=opening.order is Order.HANDLED)
         if opening.order is Order.OBSERVED:
             self._search = Search(self._situation, self._effort, self._reading)
+            self._recent = deque(self._recent, maxlen=LOOKAHEAD + WINDOW + REMEMBERED)
 
     def _kept_state(self, event: Event, opening: Opening, policy: Policy) -> State | None:
         begins = self._begins
@@ -359,7 +361,8 @@ class Replay:
     ) -> None:
         """What is wrong with one step. The most telling difference comes first; what else it makes differ follows."""
         for one in differences:
-            self._add(event, one, rules, missing, subjects_of(before, one))
+            told = as_disobeyed(one, before.ended, before.state, before.codec)
+            self._add(event, told, rules, missing, subjects_of(before, one))
 
     def _add(
         self,
@@ -378,7 +381,7 @@ class Replay:
             expected=one.expected,
             seen=one.seen,
             missing=missing,
-            leads=() if self._ledger.knows(one.rule, one.what) else self._leads(event),
+            leads=() if self._ledger.knows(one.rule, one.what) else self._leads(event, one),
         )
         self._ledger.add(finding, subjects, touches=touched_by(one))
 
@@ -398,11 +401,8 @@ class Replay:
         sequence = self._stopped_at = event.sequence
         self._stopped = Finding(outcome=outcome, sequence=sequence, leads=self._leads(event), **why)  # type: ignore[arg-type]
 
-    def _leads(self, event: Event) -> tuple[Event, ...]:
-        """The last rows of the same link and of the step itself."""
-        recent = [other for other in self._recent if other.sequence >= event.sequence or other.link == event.link]
-        before = [other for other in recent if other.sequence < event.sequence][-SHOWN:]
-        return (*before, *(other for other in recent if other.sequence >= event.sequence))
+    def _leads(self, event: Event, one: Difference | None = None) -> tuple[Event, ...]:
+        return leads_to(event, self._recent, one, in_order=self._search is None)
 
     def _verdict(self) -> Verdict:
         trace, hub = self._place

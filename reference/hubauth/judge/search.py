@@ -26,6 +26,7 @@ from hubauth.core.outputs import Send
 from hubauth.forms.events import OUTPUTS, Event, Kind
 from hubauth.judge.compare import IN_ANY_ORDER, Compared, Difference, same, visible
 from hubauth.judge.declared import Reading
+from hubauth.judge.ended import as_disobeyed
 from hubauth.judge.mending import Mends
 from hubauth.judge.observed import Due, Guess, Sightings, Trail
 from hubauth.judge.reasons import Found, Reasons
@@ -128,19 +129,14 @@ class Search:
         self._steps = 0
         self._forgotten = False
         """A choice that might have been made otherwise is too old to be taken back."""
-        self._reasons = Reasons(situation.codec)
+        self._reasons = Reasons(situation.codec, self._sightings)
         self._last: Event | None = None
 
     @property
     def rules(self) -> Counter[str]:
         """In the order that was found."""
-        return Counter(rule for trail in self._trails() for rule in trail.rules)
-
-    def _trails(self) -> Iterator[Trail]:
         trail = self._guess.trail
-        while trail is not None:
-            yield trail
-            trail = trail.before
+        return Counter(rule for step in (trail.back() if trail is not None else ()) for rule in step.rules)
 
     def feed(self, event: Event) -> list[Found]:
         """What is found to be wrong, now that there is one more row."""
@@ -197,13 +193,18 @@ class Search:
         while one is not None:
             is_known = one.cause is not None and self._mends.forgives(one.cause) and self._is_about_choice(one)
             goes_on = self._exhausted <= EXHAUSTIONS and len(found) < MENDS and self._mends.mend(one)
-            found += [] if is_known else [evolve(one, situation=self._guess.situation, is_last=not goes_on)]
+            found += [] if is_known else [self._as_told(one, is_last=not goes_on)]
             self._proved |= {(each.rule, each.what) for each in one.differences if not one.missing}
             if not goes_on:
                 self._stopped = True
                 break
             one = self._again(event, plan)
         return found
+
+    def _as_told(self, one: Found, *, is_last: bool) -> Found:
+        now = self._guess.situation
+        differences = [as_disobeyed(each, now.ended, now.state, self._codec) for each in one.differences]
+        return evolve(one, differences=tuple(differences), situation=now, is_last=is_last)
 
     def _glance(self, event: Event, plan: Plan) -> Found | None:
         """What is wrong with a row in every order, or as it was before: that needs no search."""
@@ -255,7 +256,7 @@ class Search:
         """Another row is to be explained."""
         self._steps = 0
         self._horizon = None
-        self._reasons.forget()
+        self._reasons.forget(self._guess.trail)
 
     def _retry(self) -> bool:
         """Likewise, after something is read otherwise: every row again."""
@@ -335,7 +336,7 @@ class Search:
     def _having_done(self, guess: Guess, link: Link, event: Event) -> Guess | bool:
         first, situation = guess.due[link][0], guess.situation
         if not same(self._codec, first.output, event):
-            self._reasons.failed(first, event, [], event)
+            self._reasons.failed(first, event, event, trail=guess.trail)
             return False
         if isinstance(first.output, Send):
             aliases = situation.aliases.bind(first.output, event, self._codec, situation.state)
@@ -444,6 +445,10 @@ class Search:
                     fired.append(msg_id)
         return fired
 
+    def _is_early(self, guess: Guess, cause: Event, event: Event) -> bool:
+        """Whether something waits that came before this cause: not the likeliest order."""
+        return any(head.sequence < cause.sequence for _, head in self._sightings.waiting(guess, event.sequence))
+
     def _spend(self) -> None:
         self._steps += 1
         if self._steps > self._effort:
@@ -468,14 +473,17 @@ class Search:
             if seen is not None and not same(self._codec, output, seen):
                 if seen.kind is Kind.CLOSE and isinstance(output, Send):
                     continue
-                self._reasons.failed(item, seen, outputs, event)
+                early = self._is_early(guess, cause, event)
+                self._reasons.failed(item, seen, event, outputs, guess.trail, is_early=early)
                 return None
             due = due.set(link, (*queue, item))
         asked = guess.asked
         for table, key, old, _ in taken.done.changes:
             if table == "pending":
                 asked = asked.set(key, cause.time) if old is None else asked.delete(key) if key in asked else asked
-        return Guess(taken.after, guess.taken, guess.matched, due, asked, Trail(rules, guess.trail))
+        return Guess(
+            taken.after, guess.taken, guess.matched, due, asked, Trail(rules, guess.trail, cause, tuple(outputs))
+        )
 
 
 def _is_inert(before: Situation, taken: Taken) -> bool:

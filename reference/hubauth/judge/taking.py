@@ -21,6 +21,7 @@ from hubauth.forms.reading import frame_of, input_of
 from hubauth.judge.aliases import Aliases
 from hubauth.judge.compare import UNKNOWN_CREDENTIAL, Difference
 from hubauth.judge.declared import accustomed, codec_of, spoken_input
+from hubauth.judge.ended import NOTHING_ENDED, Ended, having_ended
 from hubauth.judge.facts import proof_of
 from hubauth.wire.dialects.codec import Codec
 
@@ -40,6 +41,8 @@ class Situation:
     """Proofs of the credentials it has issued so far."""
     habits: Habits = AS_THE_RULES_SAY
     """What it is declared to do otherwise."""
+    ended: Ended = NOTHING_ENDED
+    """What revokes and invalidations have ended."""
 
     def begun_again(self) -> "Situation":
         """What is left when the hub's process has ended: no link, and nothing that was asked over one."""
@@ -99,7 +102,8 @@ def _advance(before: Situation, happened: Input, answer: Answer | None) -> Taken
     after = before
     if policy is not before.policy or done.state is not before.state:
         aliases = before.aliases.after(done.changes)
-        after = Situation(policy, done.state, aliases, before.issued, before.habits)
+        ended = having_ended(before.ended, happened, done)
+        after = Situation(policy, done.state, aliases, before.issued, before.habits, ended)
     if answer is None or not isinstance(happened, Received):
         return Taken(happened, done, after)
     wrong, after = _check_issued(before, after, happened, done, answer)

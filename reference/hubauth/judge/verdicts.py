@@ -106,6 +106,8 @@ class Verdict:
     """Why nothing is said of the rows after some row; empty: all were judged."""
     apart: tuple[Finding, ...] = ()
     """What only a decision forbids, where the hub is judged by the documents alone."""
+    known: tuple[Finding, ...] = ()
+    """What the hub is known to do wrong."""
 
     @classmethod
     def of(cls, outcome: Outcome, trace: str, hub: str, events: int, **why: Any) -> "Verdict":
@@ -118,13 +120,14 @@ class Verdict:
         outcome = worst([Outcome.CONFORMS, *(finding.outcome for finding in findings)])
         return evolve(self, outcome=outcome, findings=findings)
 
-    def by(self, basis: Basis) -> "Verdict":
-        """The verdict by these rules alone."""
-        counted = {finding: counts_under(basis, finding.rule) for finding in self.findings}
+    def by(self, basis: Basis, failing: frozenset[str] = frozenset()) -> "Verdict":
+        """The verdict by these rules alone, but for those that are known to fail."""
+        known = tuple(one for one in self.findings if one.rule in failing)
+        counted = {one: counts_under(basis, one.rule) for one in self.findings if one not in known}
         findings = tuple(finding for finding, counts in counted.items() if counts)
         apart = tuple(finding for finding, counts in counted.items() if not counts)
         outcome = worst([Outcome.CONFORMS, *(finding.outcome for finding in findings)])
-        return evolve(self, outcome=outcome, findings=findings, apart=apart)
+        return evolve(self, outcome=outcome, findings=findings, apart=apart, known=known)
 
     @property
     def main(self) -> Finding:
@@ -144,7 +147,7 @@ class Verdict:
         """For JSON."""
         said = {"outcome": self.outcome.value, "trace": conceal(self.trace), "hub": conceal(self.hub)}
         first = {"rule": self.rule, "sequence": self.sequence}
-        lists = {"findings": self.findings, "apart": self.apart}
+        lists = {"findings": self.findings, "apart": self.apart, "known": self.known}
         told = {
             name: [{**one.plain(), "text": one.text, "basis": one.basis} for one in ones]
             for name, ones in lists.items()

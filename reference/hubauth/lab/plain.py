@@ -61,6 +61,7 @@ class PlainHub:
     hubs: dict[int, int] = field(default_factory=dict)  # link -> node
     cache: dict[int, tuple[str, list[str]]] = field(default_factory=dict)  # node -> role, perms: 000:65
     parent_present: bool = False
+    parent_node: int = 0  # as whoever is there names itself
     number: int = 1  # the next MsgID
     waiting: list[Asked] = field(default_factory=list)  # for the parent
     heard: list[dict[str, Any]] = field(default_factory=list)  # answers to the operator
@@ -85,6 +86,7 @@ class PlainHub:
         self._held.pop(link, None)
         self.hubs.pop(link, None)
         self.parent_present &= link != PARENT
+        self.parent_node = 0 if link == PARENT else self.parent_node
         for asked in self.waiting if link == PARENT else ():
             self._fail(asked, 4002)  # 000:70
         self.waiting = [] if link == PARENT else self.waiting
@@ -94,6 +96,7 @@ class PlainHub:
 
     def receive(self, link: int, frame: PlainFrame) -> list[tuple[int, PlainFrame]]:
         body = frame.body if frame.sub_proto == 2 and isinstance(frame.body, dict) else {}
+        self.parent_node = frame.source if body and link == PARENT and frame.source else self.parent_node
         data, action = body if self._flat else body.get("data"), str(body.get("action", ""))
         if frame.sub_proto != 2:
             self._route(link, frame)
@@ -201,7 +204,9 @@ class PlainHub:
         elif code == 1 and (asked.action != self._word or self._flat or credential == asked.credential):
             self._admit(asked, node, credential)
         else:
-            self._fail(asked, 4001 if code == 1 else code)  # 000:59: a wrong guess is not cached
+            # 000:59: a wrong guess is not cached; 000:70: what the parent may say of an authentication
+            told = code if self._flat or asked.action == "register" or code in (4001, 4002, 4500) else 4002
+            self._fail(asked, 4001 if code == 1 else told)
 
     def _revoke(self, asked: Asked) -> None:
         node, credential = self.whitelist.get(asked.device_id, (0, ""))
@@ -260,10 +265,14 @@ class PlainHub:
         if self.parent_present and not self._flat and data["device_id"]:
             self._request(PARENT, "assist_offline", data)  # 000:53
 
+    def _node_at(self, link: int) -> int:
+        return self.parent_node if link == PARENT else self.hubs.get(link, 0)
+
     def _request(self, link: int, action: str, data: dict[str, Any], source: int = -1) -> None:
         body = {"action": action, **data} if self._flat else {"action": action, "data": data}
         number, self.number = 0 if self.msg_id == "zero" else self.number, self.number + 1
-        target = 0 if action == "perms_invalidate" else self.hubs.get(link, 0)  # 000:65
+        target = 0 if action == "perms_invalidate" else self._node_at(link)  # 000:65, 002:107-109
+        target = 0 if action == "revoke" and link == PARENT else target
         self._send(link, PlainFrame(body, self.node_id if source < 0 else source, target, number))
 
     def _fail(self, asked: Asked, code: int) -> None:
@@ -274,9 +283,7 @@ class PlainHub:
         told = {"code": code, "msg": TEXTS.get(code, "not found"), **fields}
         body = told if self._flat else {"action": f"{asked.action}_resp", "data": told}
         number, major = 0 if self.msg_id == "zero" else asked.msg_id, OK_RESP if code == 1 else ERR_RESP
-        frame = PlainFrame(
-            body, self.node_id, self.hubs.get(asked.link, 0), number, major
-        )  # 000:58, 002:75-77, 002:124
+        frame = PlainFrame(body, self.node_id, self._node_at(asked.link), number, major)  # 000:58, 002:75-77, 002:124
         held = self._held.get(asked.link, {})
         holds = self.msg_id == "reordered" and asked.action.startswith("assist_") and asked.link in self.links
         if holds and asked.device_id not in held:

@@ -10,6 +10,17 @@ from hubauth.oracle.report_summary import Summary
 from hubauth.report.escape import markup
 
 _ORDER = ("fail", "fixed", "error", "known", "apart", "blocked", "info", "pass", "skipped")
+_MEANINGS = {
+    "fail": "does not do what the rule says",
+    "fixed": "passes, but is listed as known to fail",
+    "error": "the tool or the connection failed: no verdict",
+    "known": "fails, and is listed as known to",
+    "apart": "fails, but only by a decision of this project: the documents alone do not forbid it",
+    "blocked": "not asked, since something it depends on did not pass",
+    "info": "says which way the hub does it",
+    "pass": "does what the rule says",
+    "skipped": "not asked: the profile does not declare what it needs",
+}
 _WORDS = {
     "conforms": "conforms",
     "violates": "violates the rules",
@@ -69,7 +80,9 @@ def _filters(summary: Summary) -> Iterator[str]:
         if verdict in verdicts:
             count = sum(result.verdict == verdict for result in summary.results)
             checked = "" if verdict == "skipped" else " checked"
-            yield f"<label><input type=checkbox name=verdict value={verdict}{checked}> {verdict} ({count})</label>"
+            means = f"<small>{_MEANINGS[verdict]}</small>"
+            box = f"<input type=checkbox name=verdict value={verdict}{checked}>"
+            yield f"<label>{box} {verdict} ({count}) {means}</label>"
     yield "</fieldset>"
 
 

@@ -15,8 +15,9 @@ from hubauth.judge.verdicts import Outcome, worst
 from hubauth.report.conceal import conceal
 from hubauth.seen import promised
 from hubauth.spark import spanning
-from hubauth.spark.replaying import OPENED, RULE
 from hubauth.spark.results import SHOWN, Check, Finding, HubResult
+from hubauth.spark.rows import Rows
+from hubauth.spark.segment import OPENED, RULE
 from hubauth.spark.storage import join
 from hubauth.spark.tables import small_table, written
 from hubauth.specification import Basis, basis_of, counts_under
@@ -46,19 +47,29 @@ class Between:
             if row.kind == FactKind.SETTLED.value and not row.number
         }
 
-    def check(self, events: DataFrame, facts: DataFrame, report: str) -> tuple[list[Finding], list[Check], Coverage]:
+    def check(self, rows: Rows, facts: DataFrame, report: str) -> tuple[list[Finding], list[Check], Coverage]:
         """Every check of ``spanning``, and which rules decided; the tables go to ``report``."""
         spark = facts.sparkSession
         damaged = small_table(spark, self.damaged, "trace string, hub string")
         mixed = small_table(spark, [(trace,) for trace in sorted(self.mixed)], "trace string")
-        links = written(spanning.compare_ends(events, damaged, mixed), join(report, "links"))
-        looked_at = self._frames(links)
-        wrong = small_table(spark, self.wrong, "trace string, hub string").withColumn("is_wrong", F.lit(True))
-        whole = facts.join(F.broadcast(damaged), _HUB, "left_anti").join(F.broadcast(wrong), _HUB, "left")
-        sound = whole.filter(F.col("is_wrong").isNull() | (F.col("kind") != FactKind.HELD.value)).drop("is_wrong")
+        whole = facts.join(F.broadcast(damaged), _HUB, "left_anti") if self.damaged else facts
+        ways = written(spanning.ways(whole, self.mixed), join(report, "_scratch", "ways"))
+        looked_at, is_open = self._frames(ways)
+        if is_open:
+            events = rows.events_of(rows.events.index.hubs)
+            looked = spanning.compare_ends(events, ways.filter("not is_settled"), damaged, mixed)
+            ways = ways.filter("is_settled").drop("is_settled").unionByName(looked)
+        links = written(ways.drop("is_settled"), join(report, "links"))
+        sound = whole
+        if self.wrong:
+            wrong = small_table(spark, self.wrong, "trace string, hub string").withColumn("is_wrong", F.lit(True))
+            judged = whole.join(F.broadcast(wrong), _HUB, "left")
+            is_certain = F.col("is_wrong").isNull() | (F.col("kind") != FactKind.HELD.value)
+            sound = judged.filter(is_certain).drop("is_wrong")
         broken = spanning.promises(sound)
         unsettled = small_table(spark, sorted(self.unsettled.items()), "trace string, under_way string")
-        parts = [spanning.sent_is_received(links), spanning.broken_promises(broken, unsettled, mixed)]
+        parts = [spanning.sent_is_received(links)] if is_open else []
+        parts += [spanning.broken_promises(broken, unsettled, mixed)]
         findings = written(reduce(DataFrame.unionByName, parts), join(report, "findings"))
         shown, times = _count(findings)
         of_check, coverage = self._facts(facts, sound)
@@ -67,17 +78,20 @@ class Between:
         covered.write.mode("overwrite").parquet(join(report, "coverage"))
         found = [_finding(row.asDict()) for row in shown]
         in_order = sorted(found, key=lambda finding: (finding.trace, finding.check, finding.hub))
-        return _with_windows(in_order, events), _checks(times, looked_at + of_check, self._basis), coverage
+        return _with_windows(in_order, rows), _checks(times, looked_at + of_check, self._basis), coverage
 
-    def _frames(self, links: DataFrame) -> Counter[str]:
-        """How many frames were compared; traces with frames that are still to arrive are not settled."""
-        frames = 0
+    def _frames(self, ways: DataFrame) -> tuple[Counter[str], bool]:
+        """How many frames were compared, and whether only a look at them can tell of some; traces with frames that are
+        still to arrive are not settled."""
+        frames, is_open = 0, False
         flying = F.max(F.when(F.expr("sent > received and not ended"), F.col("connection"))).alias("flying")
-        for row in links.groupBy("trace").agg(F.sum("received").alias("received"), flying).collect():
+        not_settled = F.max(~F.col("is_settled")).alias("is_open")
+        for row in ways.groupBy("trace").agg(F.sum("received").alias("received"), flying, not_settled).collect():
             frames += row.received
+            is_open = is_open or row.is_open
             if row.flying is not None:
                 self.unsettled[row.trace] = f"what was on its way over {row.flying}"
-        return Counter({spanning.SENT_IS_RECEIVED: frames})
+        return Counter({spanning.SENT_IS_RECEIVED: frames}), is_open
 
     def _facts(self, facts: DataFrame, sound: DataFrame) -> tuple[Counter[str], Coverage]:
         """Check -> how many facts there were to look at; and in how many steps each rule decided."""
@@ -94,12 +108,13 @@ def _finding(row: dict[str, Any]) -> Finding:
     return Finding(**{**row, **texts, "outcome": Outcome(row["outcome"]), "basis": basis_of(row["rule"])})
 
 
-def _with_windows(findings: list[Finding], events: DataFrame) -> list[Finding]:
+def _with_windows(findings: list[Finding], rows: Rows) -> list[Finding]:
     """The first findings that break a promise, with the rows that show it: one look through the rows, none moved."""
     drawn = [finding for finding in findings if finding.check in promised()][:DRAWN]
     wanted = sorted({(finding.trace, hub, row) for finding in drawn for hub, row in finding.rows})
     if not wanted:
         return findings
+    events = rows.events_of({(trace, hub) for trace, hub, _ in wanted})
     around = small_table(events.sparkSession, wanted, "trace string, hub string, row long")
     near = F.abs(F.col("sequence") - F.col("row")) <= AROUND
     found = events.join(F.broadcast(around), _HUB).filter(near).select("row", *SCHEMA.names).collect()

@@ -4,28 +4,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 from attrs import frozen
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import DataFrame, SparkSession
 
-from hubauth.judge.facts import FactKind
 from hubauth.judge.verdicts import Outcome, worst
 from hubauth.spark.between import Between, Coverage
-from hubauth.spark.plan import BIN_ROWS, Census, Task, make_tasks, take_census
-from hubauth.spark.replaying import (
-    BEGIN,
-    COLUMNS,
-    INSTRUCTIONS,
-    OPENED,
-    OUT,
-    ROW,
-    VERDICT,
-    replay_tasks,
-    seal_checkpoints,
-)
+from hubauth.spark.plan import BIN_ROWS, Task
 from hubauth.spark.results import (
     SHOWN,
     Check,
@@ -39,14 +24,14 @@ from hubauth.spark.results import (
     with_problems,
 )
 from hubauth.spark.rows import NothingToJudge, Problem, Rows, problem_of, read_rows
-from hubauth.spark.storage import Storage, join, literal
+from hubauth.spark.segment import VERDICT
+from hubauth.spark.storage import Storage, join
 from hubauth.spark.tables import small_table
+from hubauth.spark.work import Replayed, look_through, replay
 from hubauth.specification import Basis, rules
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
-_EMPTY: dict[str, Any] = {"string": "", "binary": bytearray(), "bigint": 0, "int": 0}
-_HUB = ["trace", "hub"]
 _HUB_COLUMNS = (
     "trace string, hub string, outcome string, rows long, segments int, sequence long, "
     "rule string, text string, expected string, seen string, missing string, leads array<string>"
@@ -69,25 +54,22 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase, basis: B
     try:
         with phase("reading"):
             rows = read_rows(spark, storage, path, scratch)
-            census = take_census(rows.events, rows.checkpoints)
-            # Of Spark's 200 most would be empty.
-            partitions = max(spark.sparkContext.defaultParallelism, census.rows // BIN_ROWS)
-            spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-        if not census.rows and not rows.problems:
+            work = look_through(rows)
+        if not work.rows and not rows.problems:
             raise NothingToJudge(f"{path} holds no rows")
-        cores = spark.sparkContext.defaultParallelism
-        tasks = make_tasks(census.hubs, cores)
+        # Of Spark's 200 most would be empty.
+        partitions = max(spark.sparkContext.defaultParallelism, work.rows // BIN_ROWS)
+        spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         replaying = time.monotonic()
         with phase("replaying"):
-            _replay(spark, rows, tasks).write.mode("overwrite").parquet(join(report, "facts"))
-        replayed = time.monotonic() - replaying
-        facts = spark.read.schema(from_arrow_schema(OUT)).parquet(literal(join(report, "facts")))
+            replayed = replay(spark, storage, rows, work, report)
+        seconds = time.monotonic() - replaying
         with phase("comparing"):
-            problems = _problems(rows, census)
-            told = facts.filter(F.col("kind").isin(VERDICT, OPENED, FactKind.SETTLED.value)).collect()
-            hubs = with_problems(_merge(told, census, basis), problems)
+            problems = _problems(rows, replayed)
+            hubs = with_problems(_merge(replayed, basis), problems)
             _table(spark, hubs).write.mode("overwrite").parquet(join(report, "hubs"))
-            findings, checks, coverage = Between(hubs, told, basis).check(rows.events, facts, report)
+            between = Between(hubs, replayed.told, basis)
+            findings, checks, coverage = between.check(rows, replayed.facts, report)
     finally:
         storage.remove(scratch)
     return Result(
@@ -95,71 +77,28 @@ def validate(spark: SparkSession, path: str, report: str, phase: Phase, basis: B
             path=path,
             spark=spark,
             hubs=hubs,
-            tasks=tasks,
+            tasks=replayed.tasks,
             findings=findings,
             checks=checks,
             coverage=coverage,
             problems=problems,
             seconds=time.monotonic() - begun,
-            replayed=replayed,
+            replayed=seconds,
         ),
         hubs=tuple(hubs),
     )
 
 
-# Replay
-
-
-def _replay(spark: SparkSession, rows: Rows, tasks: list[Task]) -> DataFrame:
-    """Every task's rows together, sorted, to one executor; out come rows of ``OUT``."""
-    out = from_arrow_schema(OUT)
-    if not tasks:
-        return spark.createDataFrame([], out)
-    plain = [(task.trace, task.hub, task.begin, task.end, task.number, task.bin) for task in tasks]
-    names = "trace string, hub string, begin long, end long, task long, bin int"
-    plan = F.broadcast(small_table(spark, plain, names))
-    inside = F.col("sequence").between(F.col("begin"), F.col("end"))
-    given = rows.events.join(plan, _HUB).filter(inside).select(*COLUMNS[:-1], F.lit(ROW).alias("role"), "bin")
-    if rows.has_checkpoints:
-        instructions = _instructions(rows.checkpoints, plan)
-        # A trace that begins in the middle of a hub's life has a checkpoint of its first row.
-        begins = (F.col("role") == BEGIN) & (F.col("sequence") == F.greatest("begin", F.lit(0)))
-        meant = instructions.join(plan, _HUB).filter(begins | ((F.col("role") != BEGIN) & inside))
-        given = given.unionByName(meant.select(*_padded(given, meant)))
-    bins = max(task.bin for task in tasks) + 1
-    ordered = given.repartitionById(bins, F.col("bin")).drop("bin").sortWithinPartitions("task", "sequence", "role")
-    by_number = {task.number: task for task in tasks}
-    return ordered.mapInArrow(replay_tasks(by_number, rows.has_checkpoints), out)
-
-
-def _instructions(checkpoints: DataFrame, plan: DataFrame) -> DataFrame:
-    """What the checkpoints really hold, and those to begin with themselves."""
-    begun = plan.select(*_HUB, F.greatest("begin", F.lit(0)).alias("sequence"), F.lit(True).alias("begins"))
-    flagged = checkpoints.join(F.broadcast(begun), [*_HUB, "sequence"], "left")
-    together = flagged.withColumn("begins", F.coalesce("begins", F.lit(False)))
-    return together.mapInArrow(seal_checkpoints, from_arrow_schema(INSTRUCTIONS))
-
-
-def _padded(like: DataFrame, given: DataFrame) -> list[Column]:
-    """The columns of ``like``, empty where ``given`` does not have them."""
-    return [
-        F.col(field.name)
-        if field.name in given.columns
-        else F.lit(_EMPTY[field.dataType.simpleString()]).cast(field.dataType).alias(field.name)
-        for field in like.schema
-    ]
-
-
 # Verdicts
 
 
-def _merge(told: list[Row], census: Census, basis: Basis) -> list[HubResult]:
+def _merge(replayed: Replayed, basis: Basis) -> list[HubResult]:
     """One verdict per hub; whoever has fewer rows than were counted has lost some to a damaged file."""
     segments: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for row in sorted((row for row in told if row.kind == VERDICT), key=lambda row: row.task):
+    for row in sorted((row for row in replayed.told if row.kind == VERDICT), key=lambda row: row.task):
         segments.setdefault((row.trace, row.hub), []).append((row["name"], row.number))
     merged = []
-    for hub in census.hubs:
+    for hub in replayed.hubs:
         found = segments.get((hub.trace, hub.hub), [])
         # The row of a checkpoint belongs to both segments that it parts.
         rows = sum(rows for _, rows in found) - max(len(found) - 1, 0)
@@ -171,12 +110,13 @@ def _merge(told: list[Row], census: Census, basis: Basis) -> list[HubResult]:
     return merged
 
 
-def _problems(rows: Rows, census: Census) -> list[Problem]:
+def _problems(rows: Rows, replayed: Replayed) -> list[Problem]:
     """Files that cannot be read, and files of which less could be read than they say they hold."""
+    said = rows.events.index.rows_in
     short = [
-        problem_of(file, f"{said - census.rows_of_file.get(file, 0)} of {said} rows cannot be read")
-        for file, said in rows.rows_in.items()
-        if census.rows_of_file.get(file, 0) < said
+        problem_of(file, f"{said[file] - counted} of {said[file]} rows cannot be read")
+        for file, counted in replayed.counted.items()
+        if counted < said[file]
     ]
     return [*rows.problems, *short]
 

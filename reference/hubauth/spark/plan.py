@@ -1,14 +1,19 @@
-"""Who replays what: each hub's rows as one task, or cut at checkpoints into several; tasks dealt out evenly."""
+"""Who replays what: each hub's rows as one task, or cut at checkpoints into several; tasks dealt out evenly.
+
+Where row groups say what is in them, that is planned from what they say, and a task names those that hold its rows.
+Else the rows are counted first.
+"""
 
 import heapq
 from bisect import bisect_left
 from itertools import pairwise
 
-from attrs import frozen
+from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hubauth.forms.events import Kind
+from hubauth.spark.index import Group, Hub, Index
 from hubauth.spark.rows import plain_path
 
 TASKS_PER_CORE = 4
@@ -45,6 +50,10 @@ class Task:
     rows: int
     """About."""
     bin: int
+    groups: tuple[Group, ...] = ()
+    """The row groups that hold them, in order; none: they are brought together by Spark."""
+    states: tuple[Group, ...] = ()
+    """Those that hold the checkpoints of these rows."""
 
     @property
     def is_last(self) -> bool:
@@ -89,10 +98,32 @@ def take_census(events: DataFrame, checkpoints: DataFrame) -> Census:
     return Census(tuple(hub for _, hub in sorted(hubs.items())), files)
 
 
-def make_tasks(hubs: tuple[HubLog, ...], cores: int) -> list[Task]:
-    """Cut what is too large for an even share where a checkpoint allows it, and deal everything out."""
+def log_of(hub: Hub, groups: list[Group], states: list[Group]) -> HubLog:
+    """The same of a hub whose rows are in order, from what its row groups say. It is cut at the checkpoints that begin
+    or end a row group, which are all, as they are written.
+    """
+    rows, last = sum(group.rows for group in groups), groups[-1].last
+    marks = {mark for group in states for mark in (group.first, group.last) if groups[0].first < mark <= last}
+    return HubLog(*hub, rows, last, tuple(sorted(marks)))
+
+
+def with_groups(task: Task, rows: Index, states: Index) -> Task:
+    """The task, and where its rows are."""
+    hub = (task.trace, task.hub)
+    return evolve(task, groups=_within(task, rows.in_order(hub)), states=_within(task, states.hubs.get(hub)))
+
+
+def _within(task: Task, groups: list[Group] | None) -> tuple[Group, ...]:
+    return tuple(group for group in groups or () if group.last >= task.begin and group.first <= task.end)
+
+
+def make_tasks(hubs: tuple[HubLog, ...], cores: int, of_rows: int = 0) -> list[Task]:
+    """Cut what is too large for an even share where a checkpoint allows it, and deal everything out.
+
+    ``of_rows``: all that there are to judge, if these hubs' are not all.
+    """
     total = sum(hub.rows for hub in hubs)
-    share = max(-(-total // (cores * TASKS_PER_CORE)), SMALLEST_SEGMENT)
+    share = max(-(-max(total, of_rows) // (cores * TASKS_PER_CORE)), SMALLEST_SEGMENT)
     segments = [(hub, begin, end, rows) for hub in hubs for begin, end, rows in _segments(hub, share)]
     wanted = max(cores * TASKS_PER_CORE, total // BIN_ROWS)
     loads = [(0, number) for number in range(min(wanted, len(segments)))]

@@ -1,12 +1,12 @@
-"""The rows and checkpoints of a trace as DataFrames, and what of it cannot be read.
+"""The rows and checkpoints of a trace: what Parquet files say is in them, DataFrames of them, and what cannot be read.
 
 Parquet is read where it lies. JSON Lines is for people and other languages, so it is turned into Parquet once, beside
 the report, and everything after sees one kind of file.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ from pyspark.sql.types import StructType
 
 from hubauth.forms.events import Checkpoint, TraceError
 from hubauth.forms.lines import decode_checkpoint, decode_event
+from hubauth.spark.access import Access
+from hubauth.spark.index import Group, Hub, Index, read_groups
 from hubauth.spark.storage import Storage, StorageProblem, Stored, join, literal
 from hubauth.trace.parquet import CHECKPOINT_SCHEMA, SCHEMA, batch_of
 
@@ -47,19 +49,58 @@ class Problem:
     hub: str
 
 
+class Table:
+    """The rows, or the checkpoints: the files that hold them, and what these say is in them."""
+
+    def __init__(self, spark: SparkSession, schema: Any) -> None:
+        self._spark, self._schema = spark, schema
+        self.index = Index()
+        self.problems: list[Problem] = []
+        self.lines: DataFrame | None = None
+        """What was in JSON Lines."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether every file says whose rows it holds, and which."""
+        return self.lines is None and not self.index.silent
+
+    def frame(self, files: Iterable[str] | None = None) -> DataFrame:
+        """All of it, or what is in these Parquet files and in JSON Lines.
+
+        It has the columns of the schema, none of them null but ``link``; ``file``; and where a row stands in it:
+        ``place`` increases within each ``piece``.
+        """
+        paths = sorted(self.index.rows_in if files is None else files)
+        frames = [_parquet(self._spark, paths, self._schema)] if paths else []
+        frames += [self.lines] if self.lines is not None else []
+        if not frames:
+            return self._spark.createDataFrame([], from_arrow_schema(pa.schema([*self._schema, *_ORIGIN])))
+        return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+
+
 @frozen
 class Rows:
     """What there is to judge."""
 
-    events: DataFrame
-    """The columns of ``hubauth.trace.parquet.SCHEMA``, none of them null but ``link``; ``file``; and where a row stands
-    in it: ``place`` increases within each ``piece``."""
-    checkpoints: DataFrame
-    problems: tuple[Problem, ...]
+    events: Table
+    states: Table
+    """The checkpoints."""
+    access: Access
     has_checkpoints: bool
     """Whether there should be a table of checkpoints: a single file comes without."""
-    rows_in: dict[str, int]
-    """File -> the rows that it says it has."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Files that are none, and lines."""
+        return [*self.events.problems, *self.states.problems]
+
+    @property
+    def checkpoints(self) -> DataFrame:
+        return self.states.frame().drop(*(field.name for field in _ORIGIN))
+
+    def events_of(self, hubs: Iterable[Hub]) -> DataFrame:
+        """The rows of these hubs; there may be others among them."""
+        return self.events.frame({*self.events.index.files_of(hubs), *self.events.index.silent})
 
 
 def read_rows(spark: SparkSession, storage: Storage, path: str, scratch: str) -> Rows:
@@ -75,59 +116,60 @@ def read_rows(spark: SparkSession, storage: Storage, path: str, scratch: str) ->
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     # A state can be large: batches are bounded by bytes, too.
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(64 * 1024 * 1024))
-    read_events = _read(spark, storage, events, SCHEMA, _parse_events, join(scratch, "events"))
-    read_checkpoints = _read(
-        spark, storage, checkpoints, CHECKPOINT_SCHEMA, _parse_checkpoints, join(scratch, "states")
-    )
+    access = Access(storage.settings(Access.wanted(files[0].path)))
+    reader = _Reader(spark, storage, access)
     return Rows(
-        events=read_events[0],
-        checkpoints=read_checkpoints[0].drop(*(field.name for field in _ORIGIN)),
-        problems=(*read_events[1], *read_checkpoints[1]),
+        events=reader.read(events, SCHEMA, _parse_events, join(scratch, "events")),
+        states=reader.read(checkpoints, CHECKPOINT_SCHEMA, _parse_checkpoints, join(scratch, "states")),
+        access=access,
         has_checkpoints=not storage.is_file(path),
-        rows_in=read_events[2],
     )
 
 
 _Parse = Callable[[Iterator[Any]], Iterator[Any]]
+_Groups: TypeAlias = list[tuple[Hub, Group]] | None
 
 
-def _read(
-    spark: SparkSession, storage: Storage, files: list[Stored], schema: Any, parse: _Parse, scratch: str
-) -> tuple[DataFrame, list[Problem], dict[str, int]]:
-    problems: list[Problem] = []
-    rows_in: dict[str, int] = {}
-    sound: list[str] = []
-    columnar = [file for file in files if file.name.endswith(".parquet")]
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        for file, found in zip(columnar, pool.map(lambda file: _footer(storage, file, schema), columnar), strict=True):
-            if isinstance(found, int):
-                sound.append(file.path)
-                rows_in[file.path] = found
-            else:
-                problems.append(problem_of(file.path, found))
-    frames = [_parquet(spark, sound, schema)] if sound else []
-    lines = [file.path for file in files if not file.name.endswith(".parquet")]
-    if lines:
-        staged, bad = _stage(spark, lines, schema, parse, scratch)
-        frames.append(staged)
-        problems += bad
-    if not frames:
-        return spark.createDataFrame([], from_arrow_schema(pa.schema([*schema, *_ORIGIN]))), problems, rows_in
-    together = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-    return together, problems, rows_in
+@frozen
+class _Reader:
+    """Looks at files."""
 
+    spark: SparkSession
+    storage: Storage
+    access: Access
 
-def _footer(storage: Storage, file: Stored, schema: Any) -> int | str:
-    """How many rows a Parquet file has, or what is wrong with it."""
-    try:
-        footer = storage.parquet_footer(file.path)
-    except StorageProblem as problem:
-        return f"not readable as Parquet: {problem}"
-    for field in schema:
-        expected, found = _PHYSICAL[field.type], footer.columns.get(field.name, "missing")
-        if found != expected:
-            return f"column {field.name} should be {expected} and is {found}"
-    return footer.rows
+    def read(self, files: list[Stored], schema: Any, parse: _Parse, scratch: str) -> Table:
+        table = Table(self.spark, schema)
+        columnar = [file.path for file in files if file.name.endswith(".parquet")]
+        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+            for path, found in zip(columnar, pool.map(lambda path: self._footer(path, schema), columnar), strict=True):
+                if isinstance(found, str):
+                    table.problems.append(problem_of(path, found))
+                else:
+                    table.index.add(path, *found)
+        lines = [file.path for file in files if not file.name.endswith(".parquet")]
+        if lines:
+            table.lines, bad = _stage(self.spark, lines, schema, parse, scratch)
+            table.problems += bad
+        return table
+
+    def _footer(self, path: str, schema: Any) -> tuple[int, _Groups] | str:
+        """How many rows a Parquet file has, and its row groups if they can be read one by one; or what is wrong."""
+        try:
+            return read_groups(self.access, path, schema)
+        except Exception:  # Spark may reach what pyarrow does not; and if not, it says why
+            return self._plain_footer(path, schema)
+
+    def _plain_footer(self, path: str, schema: Any) -> tuple[int, None] | str:
+        try:
+            footer = self.storage.parquet_footer(path)
+        except StorageProblem as problem:
+            return f"not readable as Parquet: {problem}"
+        for field in schema:
+            expected, found = _PHYSICAL[field.type], footer.columns.get(field.name, "missing")
+            if found != expected:
+                return f"column {field.name} should be {expected} and is {found}"
+        return footer.rows, None
 
 
 def _parquet(spark: SparkSession, paths: list[str], schema: Any) -> DataFrame:

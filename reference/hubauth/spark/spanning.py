@@ -3,7 +3,7 @@
 Findings are rows with the same columns, one per thing that is wrong. Each check costs at most one shuffle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -17,6 +17,9 @@ from hubauth.forms.events import Kind
 from hubauth.judge.across import JUDGES
 from hubauth.judge.facts import Fact, FactKind
 from hubauth.seen import promised
+from hubauth.spark.segment import END, decode_end
+from hubauth.spark.tables import arrow_schema
+from hubauth.trace.digests import ways_of
 
 FINDING = (
     "check string, outcome string, trace string, hub string, sequence long, "
@@ -69,6 +72,10 @@ _BROKEN_ARROW = pa.schema(
         for name, kind in (column.split() for column in _BROKEN.split(", "))
     ]
 )
+_WAYS = (
+    "trace string, connection string, upwards boolean, ended boolean, sent long, received long, "
+    "wrong struct<n: int, hub: string, sequence: long, at_sender: long, sender: string>, is_settled boolean"
+)
 _COLUMNS = [column.split()[0] for column in FINDING.split(", ")]
 _HUB = ["trace", "hub"]
 
@@ -80,15 +87,45 @@ def _finding(check: str, rule: str, **columns: Column) -> list[Column]:
     return [given.get(name, empty.get(name, F.lit(""))).alias(name) for name in _COLUMNS]
 
 
-def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> DataFrame:
+def ways(facts: DataFrame, mixed: set[str]) -> DataFrame:
     """Every connection with a recorded hub at both ends, and each direction of it: how many frames were sent, how
-    many received, whether the connection has ``ended`` since, and the first (``wrong``) that is not the frame that was
-    sent as the n-th.
+    many received, whether the connection has ``ended`` since; from the digests that the hubs' rows came to.
 
-    The rows of a ``damaged`` hub are not compared. In a trace of ``mixed`` keys the same payload looks different at its
-    two ends, so only headers are compared.
+    Where these do not tell (``is_settled``) frames have to be compared. In a trace of ``mixed`` keys the same payload
+    looks different at its two ends, so only headers are compared. Costs one shuffle of facts.
     """
-    usable = events.filter(F.col("connection") != "").join(F.broadcast(damaged), _HUB, "left_anti")
+    ends = facts.filter(F.col("kind") == END).select("trace", "name", "hub", "task", "number", "end")
+    in_order = ends.repartition("trace", "name").sortWithinPartitions("trace", "name", "hub", "task", "number")
+    return in_order.mapInArrow(_ways_of(mixed), _WAYS)
+
+
+def _ways_of(mixed: set[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for ``mapInArrow``: ends sorted by trace, connection and hub; out come directions."""
+    schema = arrow_schema(_WAYS)
+
+    def judge(batches: Iterator[Any]) -> Iterator[Any]:
+        rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        for (trace, name), group in groupby(rows, key=itemgetter(0, 1)):
+            ends = [(hub, decode_end(end)) for _, _, hub, _, _, end in group]
+            found = [
+                {"trace": trace, "connection": name, "wrong": None, **msgspec.structs.asdict(way)}
+                for way in ways_of(ends, payloads=trace not in mixed)
+            ]
+            if found:
+                yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    return judge
+
+
+def compare_ends(events: DataFrame, unsettled: DataFrame, damaged: DataFrame, mixed: DataFrame) -> DataFrame:
+    """The connections of ``unsettled``, frame by frame: what ``ways`` says, and the first frame (``wrong``) that is not
+    the one that was sent as the n-th.
+
+    The rows of a ``damaged`` hub are not compared.
+    """
+    names = ["trace", "connection"]
+    asked = events.join(unsettled.select(*names).distinct(), names, "left_semi")
+    usable = asked.join(F.broadcast(damaged), _HUB, "left_anti")
     both = _connections(usable)
     is_sent = F.col("kind") == Kind.FRAME_OUT.value
     upwards = (F.col("link") == 0) == is_sent
@@ -128,7 +165,7 @@ def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> Dat
     sender = F.when(F.col("upwards"), F.col("lower")).otherwise(F.col("upper"))
     receiver = F.when(F.col("upwards"), F.col("upper")).otherwise(F.col("lower"))
     place = F.struct("n", receiver.alias("hub"), "sequence", "at_sender", sender.alias("sender"))
-    return (
+    compared = (
         pairs.groupBy(*way)
         .agg(
             F.count("sent").alias("sent"),
@@ -142,10 +179,11 @@ def compare_ends(events: DataFrame, damaged: DataFrame, mixed: DataFrame) -> Dat
             F.when(F.col("n").isNotNull(), place).alias("wrong"),
         )
     )
+    return compared.join(unsettled.select(*names, "upwards"), [*names, "upwards"], "left_semi")
 
 
 def _connections(usable: DataFrame) -> DataFrame:
-    """The connections with a recorded hub at both ends, which hubs these are, and whether they have ended."""
+    """Those with a recorded hub at both ends, which hubs these are, and whether they have ended."""
     is_up = F.col("kind") == Kind.LINK_UP.value
     ends = usable.filter(F.col("kind").isin(*_BEGIN_AND_END)).groupBy("trace", "connection")
     known = ends.agg(
@@ -153,7 +191,7 @@ def _connections(usable: DataFrame) -> DataFrame:
         F.min(F.when(is_up & (F.col("link") != 0), F.col("hub"))).alias("upper"),
         F.max(~is_up).alias("ended"),
     )
-    return known.filter("lower <> upper")
+    return known.filter("lower is not null and upper is not null")
 
 
 def sent_is_received(links: DataFrame) -> DataFrame:

@@ -84,6 +84,19 @@ class Storage:
         except Exception as problem:
             raise StorageProblem(f"cannot write {path}: {brief(problem)}") from problem
 
+    def move(self, path: str, there: str) -> None:
+        """Give a file or a directory another name, the directory above it made if needed. Raises StorageProblem."""
+        source, system = self._open(path)
+        target, _ = self._open(there)
+        system.mkdirs(target.getParent())
+        if not system.rename(source, target):
+            raise StorageProblem(f"cannot move {path} to {there}")
+
+    def settings(self, names: list[str]) -> dict[str, str]:
+        """What Spark was told of its file systems, as far as it was."""
+        told = {name: self._configuration.get(name) for name in names}
+        return {name: str(value) for name, value in told.items() if value is not None}
+
     def remove(self, path: str) -> None:
         """Remove a file or a whole directory, if it is there."""
         target, system = self._open(path)

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Container
 from contextlib import suppress
-from operator import attrgetter
 
 from attrs import define, field
 
@@ -11,6 +10,7 @@ from hubauth.core.inputs import PARENT
 from hubauth.forms.events import FRAMES, OUTPUTS, Event, Kind, TraceError, decode_opening
 from hubauth.judge.compare import show_event
 from hubauth.judge.verdicts import Outcome, Verdict
+from hubauth.trace.digests import header_of
 
 
 @define
@@ -25,25 +25,28 @@ class _Way:
 class Ends:
     """Feed it the rows of all hubs, each hub's in order; hubs may come one after the other or mixed.
 
-    It keeps what only one end has seen so far, so it is for traces that fit one machine.
+    It keeps every frame that only one end has seen so far. Given what ``unsettled`` connections there are (trace and
+    name), it looks at those alone: at what ``hubauth.trace.digests`` does not settle.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unsettled: Container[tuple[str, str]] | None = None) -> None:
+        self._unsettled = unsettled
         self._ways: dict[tuple[str, str, bool], _Way] = {}
         self._below: dict[tuple[str, str], str] = {}
         """Connection -> the hub at its lower end, if that is recorded."""
         self._above: dict[tuple[str, str], str] = {}
-        self._ended: set[tuple[str, str]] = set()
         self._found: dict[tuple[str, str], Verdict] = {}
-        self.tokens: dict[tuple[str, str], str] = {}
+        self._tokens: dict[tuple[str, str], str] = {}
         """Hub -> what tells the key that its payloads were redacted under."""
 
     def feed(self, event: Event) -> None:
         kind = event.kind
         if kind is Kind.START:
             with suppress(TraceError):  # whoever replays the hub says so
-                self.tokens[event.trace, event.hub] = decode_opening(event.payload).tokens
+                self._tokens[event.trace, event.hub] = decode_opening(event.payload).tokens
         if not event.connection:
+            return
+        if self._unsettled is not None and (event.trace, event.connection) not in self._unsettled:
             return
         if kind in FRAMES:
             is_sent = kind in OUTPUTS
@@ -56,31 +59,19 @@ class Ends:
                 self._compare(way)
         elif kind is Kind.LINK_UP:
             (self._below if event.link == PARENT else self._above)[event.trace, event.connection] = event.hub
-        else:
-            self._ended.add((event.trace, event.connection))
 
     def _compare(self, way: _Way) -> None:
         sent, received = way.sent.popleft(), way.received.popleft()
-        if _header(sent) != _header(received) or (self._are_alike(sent, received) and sent.payload != received.payload):
+        if header_of(sent) != header_of(received) or (
+            self._are_alike(sent, received) and sent.payload != received.payload
+        ):
             way.broken = True
             self._note(received, show_event(sent))
 
     def _are_alike(self, sent: Event, received: Event) -> bool:
         """Whether payloads can be compared: under different keys the same one looks different."""
         trace = sent.trace
-        return self.tokens.get((trace, sent.hub), "") == self.tokens.get((trace, received.hub), "")
-
-    def flying(self) -> list[tuple[str, str]]:
-        """Connections (trace and name) that have not ended and on which something is still to arrive.
-
-        To be asked before the verdicts.
-        """
-        both = self._below.keys() & self._above.keys()
-        return [
-            (trace, connection)
-            for (trace, connection, _), way in self._ways.items()
-            if way.sent and (trace, connection) in both and (trace, connection) not in self._ended
-        ]
+        return self._tokens.get((trace, sent.hub), "") == self._tokens.get((trace, received.hub), "")
 
     def verdicts(self, damaged: Container[str] = ()) -> list[Verdict]:
         """Every connection on which something else arrived than was sent. Frames under way at the end are no matter.
@@ -100,13 +91,6 @@ class Ends:
 
     def _note(self, event: Event, expected: str) -> None:
         self._found.setdefault((event.trace, event.connection), _wrong(event, expected, show_event(event)))
-
-
-_header = attrgetter(
-    *("header", "major", "sub_proto", "flags", "msg_id", "source", "target"),
-    *("trace_id", "hop_limit", "timestamp"),
-)
-"""What of a frame is the same at both ends, beside its payload."""
 
 
 def _wrong(event: Event, expected: str, seen: str) -> Verdict:

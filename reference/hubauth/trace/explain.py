@@ -143,6 +143,8 @@ def in_words(verdict: Verdict) -> str:
         lines.append(f"{title}: conforms ({verdict.events} rows)")
     for finding in verdict.apart:
         lines += _finding_in_words(f"{title}: against a decision only", finding)
+    for finding in verdict.known:
+        lines += _finding_in_words(f"{title}: known", finding)
     return "\n".join(map(visible, [*lines, *([f"  {verdict.stopped}"] if verdict.stopped else [])]))
 
 
@@ -181,13 +183,38 @@ def _title(verdict: Verdict) -> str:
     return conceal(f"{verdict.trace}/{verdict.hub}")
 
 
-def to_html(verdict: Verdict, said: Iterable[str], diagram: Diagram) -> str:
-    """One file with the picture and the words about a verdict; it needs nothing else."""
-    title, words = _title(verdict), "\n".join(said)
+def parts_of(verdict: Verdict, otherwise: Diagram) -> list[tuple[str, Diagram]]:
+    """Each finding in words, with a picture of the rows where it was first seen; else the verdict with another one."""
+    title = _title(verdict)
+    parts = [
+        ("\n".join(map(visible, _finding_in_words(title, finding))), diagram_of(finding.leads, finding))
+        for finding in (*verdict.findings, *verdict.apart, *verdict.known)
+        if finding.leads
+    ]
+    return parts or [(in_words(verdict), otherwise)]
+
+
+def to_html(verdict: Verdict, parts: Iterable[tuple[str, Diagram]]) -> str:
+    """One file with everything that is said about a hub, first in a list, then each with its picture."""
+    title, parts = f"{_title(verdict)}: {verdict.outcome.value.replace('_', ' ')}", list(parts)
+    listed = "".join(
+        f'<li><a href="#part-{at}">{markup(words.partition(chr(10))[0])}</a></li>'
+        for at, (words, _) in enumerate(parts)
+    )
+    sections = "".join(_section(at, words, diagram) for at, (words, diagram) in enumerate(parts))
+    stopped = f"<p>{markup(verdict.stopped)}</p>" if verdict.stopped else ""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{markup(title)}</title>\n'
-        "<style>:root{color-scheme:light dark} body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:80rem}\n"
-        "pre{white-space:pre-wrap;padding:1rem;background:light-dark(#f4f4f4,#222)} figure{overflow-x:auto;margin:0}"
-        f"</style></head>\n<body><h1>{markup(title)}</h1>\n<pre>{markup_lines(words)}</pre>\n"
-        f"<figure>{to_svg(diagram)}</figure></body></html>\n"
+        f"<style>{_STYLE}</style></head>\n<body><h1>{markup(title)}</h1>\n<ol>{listed}</ol>{stopped}\n{sections}</body></html>\n"
     )
+
+
+_STYLE = """:root{color-scheme:light dark} body{font:15px/1.5 system-ui,sans-serif;margin:2rem;max-width:80rem}
+h2{margin-top:2.5rem;font-size:1.15rem} figure{overflow-x:auto;margin:1rem 0 0}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:0;padding:1rem;background:light-dark(#f4f4f4,#222)}"""
+
+
+def _section(at: int, words: str, diagram: Diagram) -> str:
+    first, _, rest = words.partition("\n")
+    said = f"<pre>{markup_lines(rest)}</pre>\n" if rest else ""
+    return f'<h2 id="part-{at}">{markup(first)}</h2>\n{said}<figure>{to_svg(diagram)}</figure>\n'

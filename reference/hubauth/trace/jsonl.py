@@ -1,12 +1,14 @@
 """Files of JSON Lines: one row, or one checkpoint, per line."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from hubauth import private
-from hubauth.forms.events import Checkpoint, Event, TraceError
+from hubauth.core.inputs import PARENT
+from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
 from hubauth.forms.lines import decode_checkpoint, decode_event, encode_checkpoint, encode_event
 
 LONGEST_LINE = 1 << 29
@@ -29,6 +31,17 @@ def read_checkpoints(path: Path) -> Iterator[Checkpoint]:
             yield decode_checkpoint(line)
         except TraceError as problem:
             raise TraceError(f"{path}:{number}: {problem}") from problem
+
+
+def read_links_to_parents(path: Path) -> Iterator[tuple[str, str]]:
+    """Trace and name of the connections that hubs had to their parents."""
+    kind = Kind.LINK_UP.value.encode()
+    for _, line in lines(path):
+        if kind in line:  # most are not, and need not be decoded for that
+            with suppress(TraceError):
+                event = decode_event(line)
+                if event.kind is Kind.LINK_UP and event.link == PARENT:
+                    yield event.trace, event.connection
 
 
 class EventWriter:

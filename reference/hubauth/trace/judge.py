@@ -9,19 +9,23 @@ from pathlib import Path
 from attrs import field, frozen
 
 from hubauth.core.policy import Policy
-from hubauth.forms.events import Checkpoint, TraceError
-from hubauth.judge.across import Breach, Seen, judge_all
-from hubauth.judge.facts import FactKind
+from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
+from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
+from hubauth.judge.across import Breach
+from hubauth.judge.facts import Fact, FactKind
 from hubauth.judge.replay import Replay, Seal, seal_of
 from hubauth.judge.search import EFFORT
 from hubauth.judge.verdicts import Finding, Outcome, Verdict, worst
 from hubauth.specification import Basis, counts_under
-from hubauth.trace.ends import Ends
+from hubauth.trace.connections import Connections
+from hubauth.trace.gathering import Gathering
 from hubauth.trace.storage import checkpoint_files, events_files, read_checkpoints, read_events
 
 CANNOT_TELL = 5
 """The exit code where nothing is wrong, and not everything is known."""
 
+TOGETHER = 10_000
+"""Rows after which progress is told, and what is known is put aside."""
 Hub = tuple[str, str]
 """Trace and hub."""
 
@@ -68,30 +72,45 @@ def judge(
     *,
     basis: Basis = "all",
     effort: int = EFFORT,
+    habits: Habits = AS_THE_RULES_SAY,
+    failing: frozenset[str] = frozenset(),
 ) -> Judgement:
     """Replay everything in ``paths``. ``policies`` knows the policy of hubs whose traces do not name it.
 
-    ``basis`` says by which rules; ``effort`` bounds the search for an order where rows do not say it.
+    ``basis`` says by which rules; ``effort`` bounds the search for an order where rows do not say it. ``habits`` are
+    those of hubs whose traces declare none. Rules and promises that are ``failing`` are told and do not count.
 
     Raises TraceError if there is nothing to read at all.
     """
     verdicts: list[Verdict] = []
     unreadable: list[str] = []
     rules: Counter[str] = Counter()
-    gathered = _Gathered()
-    for path in paths:
-        reading = _Reading(path, policies, effort)
-        with _uncollected():
-            reading.run(progress)
-        flying = reading.ends.flying()
-        read = reading.verdicts()
-        verdicts += [verdict.by(basis) for verdict in read]
-        unreadable += reading.unreadable
-        gathered.add(read, reading, flying)
-        for replay in reading.replays.values():
-            rules.update(replay.rules)
-    breaches = [breach for breach in gathered.breaches() if counts_under(basis, breach.broken.rule)]
-    return Judgement(tuple(verdicts), tuple(unreadable), rules, tuple(breaches))
+    with Gathering() as facts:
+        doubts = _Doubts()
+        for path in paths:
+            reading = _Reading(path, policies, effort, habits, facts)
+            with _uncollected():
+                reading.run(progress)
+            read = reading.verdicts()
+            verdicts += [verdict.by(basis, failing) for verdict in read]
+            unreadable += reading.unreadable
+            for verdict in read:
+                replay = reading.replays[verdict.trace, verdict.hub]
+                rules.update(replay.rules)
+                doubts.hear(verdict, reading.know(replay, verdict))
+            doubts.hear_between(reading)
+        breaches = sorted(doubts.breaches(facts), key=_place)
+    counted = tuple(
+        breach
+        for breach in breaches
+        if counts_under(basis, breach.broken.rule) and failing.isdisjoint((breach.broken.rule, breach.broken.promise))
+    )
+    return Judgement(tuple(verdicts), tuple(unreadable), rules, counted)
+
+
+def _place(breach: Breach) -> tuple[str, str, int, str]:
+    broken = breach.broken
+    return breach.trace, broken.hub, broken.sequence, broken.promise
 
 
 @contextmanager
@@ -106,50 +125,55 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-class _Gathered:
-    """What is known of the hubs of every trace."""
+class _Doubts:
+    """Of whom nothing is taken for true, and why what holds once all is settled cannot be told of a trace."""
 
     def __init__(self) -> None:
-        self._facts: dict[str, list[Seen]] = {}
+        self._damaged: set[Hub] = set()
         self._keys: dict[str, set[str]] = {}
         """Trace -> the keys under which its hubs replaced credentials."""
         self._under_way: dict[str, str] = {}
 
-    def add(self, verdicts: Iterable[Verdict], reading: "_Reading", flying: list[tuple[str, str]]) -> None:
-        for verdict in verdicts:
-            trace, hub = verdict.trace, verdict.hub
-            replay = reading.replays[trace, hub]
-            facts = replay.take_facts()
-            if verdict.outcome is Outcome.CANNOT_TELL:
-                continue
-            facts += replay.take_last_facts() if verdict.outcome is Outcome.CONFORMS else []
-            self._facts.setdefault(trace, []).extend((hub, fact) for fact in facts)
-            if any(fact.kind is FactKind.SETTLED and not fact.number for fact in facts):
-                self._under_way[trace] = f"the rows after {hub} had done all it had to"
-        for (trace, _), key in reading.ends.tokens.items():
+    def hear(self, verdict: Verdict, last: list[Fact]) -> None:
+        """A hub was judged, and its last state says this."""
+        if verdict.outcome is Outcome.CANNOT_TELL:
+            self._damaged.add((verdict.trace, verdict.hub))
+        if any(fact.kind is FactKind.SETTLED and not fact.number for fact in last):
+            self._under_way[verdict.trace] = f"the rows after {verdict.hub} had done all it had to"
+
+    def hear_between(self, reading: "_Reading") -> None:
+        for trace, key in reading.between.each_key():
             self._keys.setdefault(trace, set()).add(key)
-        for trace, connection in flying:
+        for trace, connection in reading.flying:
             self._under_way[trace] = f"what was on its way over {connection}"
 
-    def breaches(self) -> Iterator[Breach]:
-        for trace, facts in self._facts.items():
+    def breaches(self, facts: Gathering) -> Iterator[Breach]:
+        for trace, broken in facts.broken(without=self._damaged):
             mixed = len(self._keys.get(trace, ())) > 1
             doubt = "credentials that were replaced under one key" if mixed else self._under_way.get(trace, "")
-            for broken in judge_all(facts):
-                yield Breach(trace, broken, doubt if broken.once_settled else "")
+            yield Breach(trace, broken, doubt if broken.once_settled else "")
 
 
 class _Reading:
     """One path."""
 
-    def __init__(self, path: Path, policies: Callable[[str], Policy | None], effort: int) -> None:
-        self._path, self._policies, self._effort = path, policies, effort
+    def __init__(
+        self,
+        path: Path,
+        policies: Callable[[str], Policy | None],
+        effort: int,
+        habits: Habits,
+        facts: Gathering,
+    ) -> None:
+        self._path, self._policies, self._effort, self._habits, self._facts = path, policies, effort, habits, facts
         self._files = events_files(path)
         self.unreadable: list[str] = []
         self._begins: dict[Hub, Checkpoint] = {}
         """The first checkpoint of each hub: a trace may begin in the middle of a hub's life."""
         self._seals: dict[Hub, dict[int, Seal]] | None = None if path.is_file() else self._read_seals()
-        self.ends = Ends()
+        self.between = Connections(self._files)
+        self.flying: list[tuple[str, str]] = []
+        """Connections over which something was on its way at the end."""
         self.replays: dict[Hub, Replay] = {}
         self._cut: dict[Hub, str] = {}
 
@@ -170,30 +194,52 @@ class _Reading:
         rows = 0
         for file in self._files:
             hub: Hub | None = None
+            feeds: dict[Hub, tuple[Callable[[Event], None], Callable[[Event], None]]] = {}
             try:
                 for event in read_events(file):
                     hub = (event.trace, event.hub)
-                    replay = self.replays.get(hub)
-                    if replay is None:
-                        seals = None if self._seals is None else self._seals.get(hub, {})
-                        begins = self._begins.get(hub)
-                        replay = self.replays[hub] = Replay(self._policies(event.hub), seals, begins, self._effort)
-                    replay.feed(event)
-                    self.ends.feed(event)
+                    if hub not in feeds:
+                        feeds[hub] = (self._replay(hub).feed, self.between.of(*hub).feed)
+                    replay, compare = feeds[hub]
+                    replay(event)
+                    compare(event)
+                    if event.kind is Kind.START:
+                        self.between.opens(event)
                     rows += 1
-                    if not rows % 10_000:
+                    if not rows % TOGETHER:
+                        self._put_aside(feeds)
                         progress(rows)
             except TraceError as problem:
                 self.unreadable.append(str(problem))
                 if hub is not None:
                     self._cut[hub] = str(problem)
+            self._put_aside(feeds)
         progress(rows)
+
+    def _put_aside(self, hubs: Iterable[Hub]) -> None:
+        for hub in hubs:
+            self._facts.add(*hub, self.replays[hub].take_facts())
+
+    def know(self, replay: Replay, verdict: Verdict) -> list[Fact]:
+        """What a hub's last state says, if that is certain."""
+        last = replay.take_last_facts() if verdict.outcome is Outcome.CONFORMS else []
+        self._facts.add(verdict.trace, verdict.hub, [*replay.take_facts(), *last])
+        return last
+
+    def _replay(self, hub: Hub) -> Replay:
+        replay = self.replays.get(hub)
+        if replay is None:
+            seals = None if self._seals is None else self._seals.get(hub, {})
+            begins, policy = self._begins.get(hub), self._policies(hub[1])
+            replay = self.replays[hub] = Replay(policy, seals, begins, self._effort, self._habits)
+        return replay
 
     def verdicts(self) -> list[Verdict]:
         replayed = {hub: replay.finish() for hub, replay in self.replays.items()}
         damaged = {name for (_, name), verdict in replayed.items() if verdict.rule in ("TRACE-1", "TRACE-2", "TRACE-5")}
         damaged |= {name for _, name in self._cut}
-        found = {(verdict.trace, verdict.hub): verdict for verdict in self.ends.verdicts(damaged)}
+        self.flying, wrong = self.between.finish(damaged)
+        found = {(verdict.trace, verdict.hub): verdict for verdict in wrong}
         verdicts = []
         for hub, verdict in replayed.items():
             if hub in found:

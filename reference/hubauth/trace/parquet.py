@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import astuple
 
 from hubauth import private
+from hubauth.core.inputs import PARENT
 from hubauth.forms.events import Checkpoint, Event, Kind, TraceError
 from hubauth.forms.lines import check_version
 
@@ -123,6 +124,16 @@ def read_checkpoints(path: Path) -> Iterator[Checkpoint]:
         yield from map(Checkpoint, *columns)
 
 
+def read_links_to_parents(path: Path) -> Iterator[tuple[str, str]]:
+    """Trace and name of the connections that hubs had to their parents."""
+    for batch in _batches(path, SCHEMA, ROWS, ["trace", "kind", "link", "connection"]):
+        # Not by pyarrow's own filter: using it for the first time takes 45 MB.
+        columns = [_values(batch.column(name)) for name in ("link", "kind", "trace", "connection")]
+        for link, kind, trace, connection in zip(*columns, strict=True):
+            if link == PARENT and kind == Kind.LINK_UP.value:
+                yield trace, connection
+
+
 class EventWriter:
     """A file that grows by a row group with every call."""
 
@@ -155,8 +166,8 @@ class CheckpointWriter:
         self._file.close()
 
 
-def _batches(path: Path, schema: Any, rows: int) -> Iterator[Any]:
-    """A file's rows, so many at a time. What it says about itself is looked at before any of them is read."""
+def _batches(path: Path, schema: Any, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+    """A file's rows (or these columns of them), so many at a time; looks at what it says about itself first."""
     try:
         with pq.ParquetFile(path) as file:
             _check(path, file, schema)
@@ -164,7 +175,7 @@ def _batches(path: Path, schema: Any, rows: int) -> Iterator[Any]:
         # A value that occurs a thousand times is held once.
         texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
         with pq.ParquetFile(path, metadata=metadata, read_dictionary=texts) as file:
-            yield from file.iter_batches(batch_size=rows)
+            yield from file.iter_batches(batch_size=rows, columns=columns, use_threads=False)
     except (OSError, KeyError, *_DAMAGED) as problem:
         raise TraceError(f"{path} is not readable as Parquet: {problem}") from problem
 

@@ -1,16 +1,14 @@
 """A packet capture as the rows of one hub. dpkt reads the packets; segments are put in order by their numbers."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import dpkt
 from attrs import define, field
 
-from hubauth.core.policy import Policy
 from hubauth.forms.events import TraceError
-from hubauth.trace.rows import Recording
 from hubauth.trace.watching import End, Watch, show
 
 _WRAP = 1 << 32
@@ -111,10 +109,10 @@ class Stream:
         return None
 
 
-def import_capture(
-    path: Path, recording: Recording, name: str, hub: End, parent: End | None = None, policy: Policy | None = None
-) -> int:
+def import_capture(path: Path, watched: Callable[[int], Watch], hub: End, parent: End | None = None) -> int:
     """Record what a capture shows of the hub that listens at ``hub``; how many connections it had.
+
+    ``watched`` begins the recording, at the time of the first packet.
 
     Connections from anywhere to ``hub`` are its links; those to ``parent`` are its own to its parent.
     Raises TraceError.
@@ -130,7 +128,7 @@ def import_capture(
         server = next((end for end in ends if end == hub or (parent is not None and end == parent)), None)
         if server is None:
             continue
-        watch = watch or Watch(recording, name, policy, time)
+        watch = watch or watched(time)
         client = ends[0] if ends[1] == server else ends[1]
         key, is_parent = (client, server), server == parent
         if key not in closing and not segment.closes:

@@ -7,6 +7,7 @@ from attrs import define, field
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.policy import Policy
 from hubauth.forms.events import Kind, Opening, Order, encode_opening
+from hubauth.forms.habits import AS_THE_RULES_SAY, Habits
 from hubauth.forms.policies import form_of
 from hubauth.trace.rows import LOGGER, Recording, RowWriter
 from hubauth.wire.framing import FrameDecoder, Limits
@@ -39,7 +40,9 @@ class _Line:
 class Watch:
     """Rows of one hub as somebody outside sees them. ``key`` is anything that names a connection."""
 
-    def __init__(self, recording: Recording, hub: str, policy: Policy | None, time: int) -> None:
+    def __init__(
+        self, recording: Recording, hub: str, policy: Policy | None, time: int, habits: Habits = AS_THE_RULES_SAY
+    ) -> None:
         """Raises TraceError."""
         self._rows = RowWriter(recording, hub)
         self._lines: dict[object, _Line] = {}
@@ -48,7 +51,8 @@ class Watch:
         if policy is not None and redactor is not None:
             policy = redactor.policy(policy)
         form = None if policy is None else form_of(policy)
-        opening = Opening(Order.OBSERVED, form, tokens=self._rows.tokens)
+        declared = None if habits == AS_THE_RULES_SAY else habits
+        opening = Opening(Order.OBSERVED, form, tokens=self._rows.tokens, habits=declared)
         self._add(Kind.START, time, payload=encode_opening(opening))
 
     def opened(self, key: object, connection: str, peer: str, time: int, *, is_parent: bool = False) -> None:

@@ -21,6 +21,7 @@ from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.cases import CASES
 from hubauth.oracle.conform.declare import Case
 from hubauth.oracle.conform.profile import (
+    FEATURES,
     ChoicesTable,
     HubTable,
     Known,
@@ -200,6 +201,8 @@ def patient(profile: Profile) -> Profile:
 def profile_toml(profile: Profile) -> str:
     """A profile as its file."""
     plain = msgspec.to_builtins(profile)
+    if profile.features == FEATURES:
+        del plain["features"]  # not named: in login that would say something
     flat = {key: value for key, value in plain.items() if not isinstance(value, dict) and not _is_tables(value)}
     lines = [f"{key} = {json.dumps(value)}" for key, value in flat.items() if value is not None]
     return "\n".join(lines) + "\n" + to_toml({key: value for key, value in plain.items() if key not in flat})

@@ -13,16 +13,23 @@ from msgspec.structs import replace
 from hubauth.cli import main
 from hubauth.oracle.conform.results import VIOLATES, Finding, Result, by_documents, exit_code
 from hubauth.specification import rules
+from tests.oracle.conform.hubs import free_port
 from tests.shell.plain.harness import PROGRAM
 
-FEATURES = ["register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing"]
+FEATURES = ["register", "authenticate", "offline", "revoke", "routing"]
+WITH_ROLES = [*FEATURES, "perms", "list_roles", "perms_invalidate"]
+SECRET = "s" * 43
 
 
 @contextmanager
-def plain_hub(dialect: str) -> Iterator[str]:
+def plain_hub(dialect: str, parent: str = "") -> Iterator[str]:
     """A hub that was written from the documents, as a process; its address."""
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, str(PROGRAM), "--dialect", dialect], stdin=pipe, stdout=pipe) as process:
+    command = [sys.executable, str(PROGRAM), "--dialect", dialect]
+    if parent:
+        command += ["--parent", parent, "--joins", "--node-id", "7", "--device-id", "under-test"]
+        command += [] if dialect == "flat" else ["--credential", SECRET]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None and process.stdin is not None
         try:
             yield f"127.0.0.1:{json.loads(process.stdout.readline())['port']}"
@@ -31,14 +38,25 @@ def plain_hub(dialect: str) -> Iterator[str]:
             process.wait(30)
 
 
-@pytest.mark.parametrize("dialect", ["auth", "login", "flat"])
+@pytest.mark.parametrize(
+    ("dialect", "with_parent"),
+    [("auth", False), ("login", False), ("flat", False), ("auth", True), ("login", True)],
+    ids=lambda value: {False: "root", True: "child"}.get(value, value),
+)
 def test_a_hub_that_does_what_the_documents_say_passes(
-    dialect: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dialect: str, with_parent: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     profile = tmp_path / "plain.toml"
-    choices = "[choices]\nrevoke_on_reregister = false\nextra_fields = true\n"
-    profile.write_text(f'dialect = "{dialect}"\nfeatures = {json.dumps(FEATURES)}\n{choices}', encoding="utf-8")
-    with plain_hub(dialect) as address:
+    features = json.dumps(WITH_ROLES if dialect == "auth" else FEATURES)
+    said = f'dialect = "{dialect}"\nfeatures = {features}\n'
+    said += "[choices]\nrevoke_on_reregister = false\nextra_fields = true\n"
+    parent = f"127.0.0.1:{free_port()}" if with_parent else ""
+    if parent:
+        credential = "" if dialect == "flat" else SECRET
+        said += f'[hub]\nnode_id = 7\ndevice_id = "under-test"\ncredential = "{credential}"\n'
+        said += f'[parent]\nlisten = "{parent}"\n'
+    profile.write_text(said, encoding="utf-8")
+    with plain_hub(dialect, parent) as address:
         command = ["conform", address, "--profile", str(profile), "--basis", "documents", "--examples", "0"]
         code = main([*command, "--report", str(tmp_path / "report")])
     said = capsys.readouterr().out

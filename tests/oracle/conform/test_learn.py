@@ -10,8 +10,13 @@ import pytest
 
 from hubauth.cli import main
 from hubauth.core.policy import Dialect
+from hubauth.forms.events import Order
+from hubauth.forms.lines import encode_event
 from hubauth.oracle.conform.cases import CASES
+from hubauth.oracle.conform.learn_trace import learn_trace
 from hubauth.oracle.conform.profile import Profile, load_profile
+from tests.judge.strange_findings import taken
+from tests.judge.strange_recipes import RECIPES
 from tests.oracle.conform.hubs import Described, describe, in_thread, judge
 from tests.oracle.tapped import record
 
@@ -77,3 +82,17 @@ def test_a_trace_is_read_like_a_hub(tmp_path: Path) -> None:
     assert profile.dialect is Dialect.AUTH and profile.header == (2,) and profile.hub.node_id == 1
     assert profile.features == ("register", "authenticate", "perms", "list_roles")
     assert profile.choices.extra_fields is False
+
+
+@pytest.mark.parametrize("name", ["strange-16", "strange-01", "strange-17", "strange-24"])
+def test_what_a_strange_hub_does_otherwise_is_proposed(name: str, tmp_path: Path) -> None:
+    recipe = next(one for one in RECIPES if one.name == name)
+    one = taken(recipe, Order.OBSERVED, tmp_path, faulty=False)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(b"".join(map(encode_event, one.rows)))
+    proposed = tmp_path / "proposed.toml"
+    proposed.write_text(learn_trace(rows).toml())
+    said, true = load_profile(proposed), one.profile
+    assert (said.dialect, said.hub.node_id, said.declared.perms) == (true.dialect, 1, true.declared.perms)
+    for habit in ("refusals_as_ok", "answers_without_msg_id", "serves", "extra_fields"):
+        assert getattr(said.declared, habit) == getattr(true.declared, habit), habit

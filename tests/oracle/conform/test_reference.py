@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.cases import CASES
-from hubauth.oracle.conform.profile import Profile
+from hubauth.oracle.conform.profile import FEATURES, Profile
 from hubauth.oracle.conform.results import VIOLATIONS, exit_code
 from hubauth.oracle.conform.run import choose
 from hubauth.oracle.conform.unasked import UNASKED
 from hubauth.oracle.report import table
+from hubauth.shell import engine
 from hubauth.specification import rules
+from hubauth.wire.dialects import LOGIN_AND_PERMS
 from tests.oracle.conform.hubs import ROLES, as_process, describe, in_thread, judge, patient
 
 CHOICES: dict[str, dict[str, Any]] = {
@@ -43,6 +45,21 @@ def test_the_reference_passes(role: str, dialect: Dialect, upwards: int, tmp_pat
     assert exit_code(judgement.results) == 0
     assert {result.header for result in judgement.results if result.verdict == "pass"} == {1, 2}
     assert judgement.sequences == 20 and judgement.steps > 100
+
+
+@pytest.mark.parametrize("role", ["root", "child"])
+def test_permissions_in_login_are_asked_about(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = describe(role, Dialect.AUTH)
+    monkeypatch.setattr(engine, "CODECS", {Dialect.AUTH: LOGIN_AND_PERMS})
+    profile = replace(patient(described.profile), dialect=Dialect.LOGIN, features=FEATURES[::-1])
+    about = [case for case in CASES.values() if case.rule.id.startswith(("PERM-", "AUTH-", "MSG-", "FRAME-"))]
+    with in_thread(described) as address:
+        judgement = judge(address, profile, about, sequences=5)
+    passed = {result.rule for result in judgement.results if result.verdict == "pass"}
+    assert {result.verdict for result in judgement.results} <= {"pass", "info", "skipped"}, table(judgement)
+    assert sum(rule.startswith("PERM-") for rule in passed) >= 6
+    assert not any("not in the dialect" in result.reason for result in judgement.results if result.rule[:4] == "PERM")
+    assert not replace(profile, features=FEATURES).available & {"perms", "list_roles", "perms_invalidate"}
 
 
 @pytest.mark.parametrize("choice", CHOICES)

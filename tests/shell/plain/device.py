@@ -37,7 +37,7 @@ class Device:
         """Send a request without waiting for anything."""
         self._msg_id += 1
         body = {"action": action, **data} if self._dialect == "flat" else {"action": action, "data": data}
-        self.send(plain.Frame(body, self.node_id if source is None else source, 0, self._msg_id))
+        self.send(plain.PlainFrame(body, self.node_id if source is None else source, 0, self._msg_id))
 
     async def frame(self) -> Any:
         """The next frame. Raises Refused at the end of the connection."""
@@ -101,4 +101,4 @@ async def connect(stack: AsyncExitStack, dialect: str, address: Address, name: s
 
 def opaque(source: int, target: int, body: bytes) -> Any:
     """A frame of another sub-protocol."""
-    return plain.Frame(body, source, target, 1, 2, 5)
+    return plain.PlainFrame(body, source, target, 1, 2, 5)

@@ -58,7 +58,7 @@ def unpack(data: bytearray) -> Any:
             body = json.loads(body)
         except ValueError:
             body = None
-    return plain.Frame(body, source, target, msg_id, kind & 3, kind >> 2)
+    return plain.PlainFrame(body, source, target, msg_id, kind & 3, kind >> 2)
 
 
 class Wire(asyncio.Protocol):

@@ -46,7 +46,7 @@ class Parent:
         if self._dialect == "flat":
             told.pop("credential", None)
         body = told if self._dialect == "flat" else {"action": f"{action}_resp", "data": told}
-        self._writer.write(pack(plain.Frame(body, 1, 0, msg_id, 0 if code == 1 else 1)))
+        self._writer.write(pack(plain.PlainFrame(body, 1, 0, msg_id, 0 if code == 1 else 1)))
 
     async def asked(self, device_id: str) -> dict[str, Any]:
         """The next request, which must be about this device."""

@@ -92,7 +92,7 @@ def _binding(subject: Subject, key: str, known: Known, needed: tuple[str, ...]) 
 
 
 def _of_role(profile: Profile, key: str, known: Known, answer: Answer, needed: tuple[str, ...]) -> Iterator[Misfit]:
-    if profile.dialect is Dialect.AUTH and "perms" in profile.available:
+    if profile.spoken is Dialect.AUTH and "perms" in profile.available:
         for permission in needed:
             if not answer.grant.allows(permission):
                 yield Misfit(f"{key}, role", f"one with {permission}", f"{answer.grant.role or 'none'} without it")

@@ -43,6 +43,7 @@ class Learnt:
     node_id: int
     features: list[str] = field(factory=list)
     choices: dict[str, Any] = field(factory=dict)
+    habits: dict[str, Any] = field(factory=dict)
     roles: dict[str, Any] = field(factory=dict)
     notes: list[str] = field(factory=list)
 
@@ -52,7 +53,7 @@ class Learnt:
         lines += [f'dialect = "{self.dialect.value}"', f"header = {json.dumps(self.header)}"]
         lines += [f"features = {json.dumps(self.features)}"]
         lines += ["", "[hub]", f"node_id = {self.node_id}"]
-        for name, table in (("roles", self.roles), ("choices", self.choices)):
+        for name, table in (("roles", self.roles), ("choices", self.choices), ("habits", self.habits)):
             if table:
                 lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
         return "\n".join(lines) + "\n"

@@ -23,7 +23,8 @@ from hubauth.forms.events import Event, Kind, TraceError
 from hubauth.oracle.conform.learn import Learnt
 from hubauth.oracle.conform.profile import FEATURES
 from hubauth.trace.storage import events_files, read_events
-from hubauth.wire.dialects import CODECS
+from hubauth.wire.dialects import CODECS, LOGIN_AND_PERMS
+from hubauth.wire.dialects.codec import Codec
 
 _FRAMES = (Kind.FRAME_IN, Kind.FRAME_OUT)
 _FEATURE_OF = {
@@ -44,11 +45,12 @@ def learn_trace(path: Path) -> Learnt:
     if len(hubs) > 1:
         raise TraceError(f"{path} has {len(hubs)} hubs: {', '.join(hubs)}; a profile is about one")
     frames = [row for row in rows if row.link != PARENT]
-    dialect = _dialect(frames)
-    if dialect is None:
+    speech = _speech(frames)
+    if speech is None:
         raise TraceError(f"{path} has no message of this protocol from a device or child hub")
     ours = [row for row in frames if row.sub_proto == SUB_PROTO]
-    said = [(row, CODECS[dialect].decode(row.payload, Major(row.major)).body) for row in ours]
+    dialect, codec = speech
+    said = [(row, codec.decode(row.payload, Major(row.major)).body) for row in ours]
     answers = [(row, body) for row, body in said if row.kind is Kind.FRAME_OUT and isinstance(body, Answer)]
     nodes = Counter(row.source for row, _ in answers)
     found = Learnt(dialect, sorted({row.header for row in frames}), nodes.most_common(1)[0][0] if nodes else 0)
@@ -56,6 +58,7 @@ def learn_trace(path: Path) -> Learnt:
     found.features = [feature for feature in FEATURES if feature in seen]
     if any(isinstance(body, Offline) for row, body in said if row.kind is Kind.FRAME_IN):
         found.choices["answer_offline"] = any(body.action is Action.OFFLINE for _, body in answers)
+    found.habits = dict(_habits(frames, answers, found.node_id))
     refusals = [row.payload for row, body in answers if _is_refusal(body)]
     if refusals:
         found.choices["extra_fields"] = any(_fields(payload) - {"code", "msg"} for payload in refusals)
@@ -64,15 +67,31 @@ def learn_trace(path: Path) -> Learnt:
     return found
 
 
-def _dialect(frames: Iterable[Event]) -> Dialect | None:
-    """The dialect in which most can be read; words that two have in common count for both."""
-    counts: Counter[Dialect] = Counter()
+def _speech(frames: Iterable[Event]) -> tuple[Dialect, Codec] | None:
+    """How most can be read; words that two dialects have in common count for both."""
+    ways = [*CODECS.items(), (Dialect.LOGIN, LOGIN_AND_PERMS)]
+    counts = [0 for _ in ways]
     for row in frames:
         if row.sub_proto == SUB_PROTO:
-            for dialect, codec in CODECS.items():
-                counts[dialect] += not isinstance(codec.decode(row.payload, Major(row.major)).body, Malformed)
-    best = counts.most_common(1)
-    return best[0][0] if best and best[0][1] else None
+            for at, (_, codec) in enumerate(ways):
+                counts[at] += not isinstance(codec.decode(row.payload, Major(row.major)).body, Malformed)
+    best = max(counts)
+    return ways[counts.index(best)] if best else None
+
+
+def _habits(
+    frames: Iterable[Event], answers: Iterable[tuple[Event, Answer]], node_id: int
+) -> Iterator[tuple[str, bool | list[int]]]:
+    """What the hub does otherwise than the rules say, and cannot have done by chance."""
+    answers = list(answers)
+    refused = [row for row, body in answers if body.reason is not Reason.OK]
+    if refused and all(row.major == Major.OK_RESP for row in refused):
+        yield "refusals_as_ok", True
+    if len(answers) > 1 and not any(row.msg_id for row, _ in answers):
+        yield "answers_without_msg_id", True
+    own = {row.sub_proto for row in frames if row.kind is Kind.FRAME_OUT and node_id and row.source == node_id}
+    if own - {SUB_PROTO}:
+        yield "serves", sorted(own - {SUB_PROTO})
 
 
 def _features(frames: Iterable[Event], said: Iterable[Body], answers: Iterable[Answer]) -> Iterator[str]:

@@ -11,6 +11,10 @@ from hubauth.bounded import read_toml
 from hubauth.core.messages import MAX_NODE_ID
 from hubauth.core.policy import Assist, Dialect, Policy, Provisioned, Reregister
 from hubauth.forms.habits import Habits
+from hubauth.judge.declared import codec_of, spoken
+from hubauth.seen import promised
+from hubauth.specification import rules
+from hubauth.wire.dialects.codec import Codec
 
 Feature: TypeAlias = Literal[
     "register", "authenticate", "offline", "revoke", "perms", "list_roles", "perms_invalidate", "routing", "extension"
@@ -152,11 +156,13 @@ class Profile(Table, frozen=True):
     habits: HabitsTable = HabitsTable()
     limits: LimitsTable = LimitsTable()
     timeouts: TimeoutsTable = TimeoutsTable()
+    known_failing: tuple[str, ...] = ()
+    """Rules and promises that the hub is known to break: told, and not counted."""
 
     @property
     def available(self) -> frozenset[str]:
         """Every feature a case may need: declared ones that the dialect has, and those that follow."""
-        declared = frozenset[str](self.features) - _NOT_IN[self.dialect]
+        declared = frozenset[str](self.features) - (frozenset() if self.declared.perms else _NOT_IN[self.dialect])
         derived = {
             "routes_below": "extension" in declared or self.dialect is Dialect.FLAT,
             "child_hub": bool(self.child_hub),
@@ -176,6 +182,16 @@ class Profile(Table, frozen=True):
             "assist_none": self.choices.assist is Assist.NONE,
         }
         return declared | {name for name, present in derived.items() if present}
+
+    @property
+    def codec(self) -> Codec:
+        """How the hub under test speaks."""
+        return codec_of(self.policy(self.hub.node_id), self.declared)
+
+    @property
+    def spoken(self) -> Dialect:
+        """The dialect whose rules count, in whatever words: ``login`` with permissions is ``auth``."""
+        return spoken(self.policy(self.hub.node_id), self.declared).dialect
 
     @property
     def bindings(self) -> tuple[Known, ...]:
@@ -240,6 +256,9 @@ def load_profile(path: Path) -> Profile:
     taken = [known.node_id for known in profile.bindings] + [profile.hub.node_id]
     if len(set(taken)) < len(taken):
         raise ProfileError(f"{path}: two of hub, child_hub and admin have the same node_id")
+    unknown = [name for name in profile.known_failing if name not in rules() and name not in promised()]
+    if unknown:
+        raise ProfileError(f"{path}: known_failing: no such rule or promise: {unknown[0]}")
     needs_credential = profile.dialect is not Dialect.FLAT
     if profile.parent is not None and not (profile.hub.node_id and (profile.hub.credential or not needs_credential)):
         raise ProfileError(

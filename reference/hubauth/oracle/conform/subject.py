@@ -4,7 +4,7 @@ import secrets
 import socket
 import time
 
-from hubauth.core.messages import Answer, Authenticate, Ext, Frame, Major, Reason, Register
+from hubauth.core.messages import Answer, Authenticate, Ext, Frame, Major, Offline, Reason, Register
 from hubauth.core.model import PARENT_NEIGHBOUR, Neighbour
 from hubauth.core.policy import Dialect
 from hubauth.oracle.conform.profile import Known, Profile
@@ -12,10 +12,12 @@ from hubauth.oracle.conform.proof import part, settle
 from hubauth.oracle.conform.speech import Speech, ask, other_speech
 from hubauth.oracle.conform.wire import Patience, Seen, Unreachable, Wire, write_frame
 from hubauth.oracle.conform.witness import Witness
-from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import encode_frame
 from hubauth.wire.header import Version
 
+_FENCES = ("invalid", "empty", "absent")
+"""Requests that change nothing, the most harmless first: a register without a name, an authentication without a
+credential (which a hub may ask its parent about), an offline of somebody who is not there."""
 _FENCE_IDS = 0xFE00_0000
 _FIRST_NODE, _NODES = 0x1000_0000, 0xC000_0000
 """Where this tool is the authority: so many that no two runs hand out the same."""
@@ -30,7 +32,7 @@ class Subject:
 
     def __init__(self, host: str, port: int, profile: Profile, version: Version) -> None:
         self.host, self.port, self.profile, self.version = host, port, profile, version
-        self.codec = CODECS[profile.dialect]
+        self.codec = profile.codec
         self.witness = Witness(profile)
         """Watches over the promises."""
         self.node_id = profile.hub.node_id
@@ -54,7 +56,7 @@ class Subject:
         self.hurried = False
         """Whether to wait for what is missing only as long as this hub has ever needed, and some more."""
         self.fence = ""
-        """How silence is shown on a child link: "invalid" or "empty" requests; none: by waiting."""
+        """How silence is shown on a child link: "invalid", "empty" or "absent" requests; none: by waiting."""
         self.fence_answer = b""
         """What the hub answers to it, if it does not copy the MsgID."""
         self.ends_too = True
@@ -149,8 +151,9 @@ class Subject:
         """
         self._check_speech()
         self.fence, self.ends_too = "", self._ends_too()
-        for kind in ("invalid", "empty"):
-            seen = self._ask(self.fence_payload(kind))
+        for kind in _FENCES:
+            payload = self.fence_payload(kind)
+            seen = self._ask(payload) if payload else None
             if seen is not None:
                 self.fence = kind
                 self.fence_answer = b"" if seen.frame.msg_id == self._fences else seen.payload
@@ -228,6 +231,8 @@ class Subject:
         flat = self.profile.dialect is Dialect.FLAT
         if kind == "invalid":
             return b'{"action":"register"}' if flat else b'{"action":"register","data":{}}'
+        if kind == "absent":
+            return b"" if flat else self.codec.encode(Offline("conform-nobody"))
         return self.codec.encode(Authenticate("conform-nobody", "")) if kind else b""
 
     # The parent's part

@@ -7,10 +7,10 @@ from attrs import frozen
 
 from hubauth.core.inputs import PARENT, Link
 from hubauth.core.messages import Frame
+from hubauth.judge.declared import spoken
 from hubauth.oracle.conform.profile import Profile
 from hubauth.oracle.conform.results import Finding
 from hubauth.seen import Broken, Guard, Onlooker, setting_of, words
-from hubauth.wire.dialects import CODECS
 from hubauth.wire.framing import FrameDecoder, Limits, RawFrame, read_frame
 from hubauth.wire.header import FLAG_COMPRESSED, Refused, Version
 
@@ -19,11 +19,11 @@ class Witness:
     """Hears of every connection of this tool. It knows nothing of the cases and of what they expect."""
 
     def __init__(self, profile: Profile) -> None:
-        setting = setting_of(profile.policy(profile.hub.node_id), profile.hub.node_id)
+        setting = setting_of(spoken(profile.policy(profile.hub.node_id), profile.declared), profile.hub.node_id)
         # Never anew: nobody could say what the hub has, and a run ends by itself.
         self._guard = Guard(Onlooker("the hub", setting), most=sys.maxsize)
         self._limits = Limits(profile.limits.payload, profile.limits.opaque_payload)
-        self._codec = CODECS[profile.dialect]
+        self._codec = profile.codec
         self._next_link = PARENT + 1
         self._open: dict[Link, Line] = {}
         self._broken: list[Broken] = []

@@ -27,6 +27,7 @@ from hubauth.core.messages import (
 )
 from hubauth.core.outputs import Close, Send
 from hubauth.core.transition import Step
+from hubauth.judge.declared import spoken
 from hubauth.oracle.conform.compare import Difference, align, describe
 from hubauth.oracle.conform.ear import Ear
 from hubauth.oracle.conform.judge import Judge, Scene, is_answer
@@ -48,7 +49,8 @@ class World:
     def __init__(self, subject: Subject, rule: str = "") -> None:
         self.subject, self.rule = subject, rule
         profile = subject.profile
-        self.mirror = Mirror(profile.policy(subject.node_id), subject.journal, subject.neighbours())
+        policy = spoken(profile.policy(subject.node_id), profile.declared)
+        self.mirror = Mirror(policy, subject.journal, subject.neighbours())
         self.peers: dict[Link, Peer] = {}
         self.record = Record()
         self.aside: list[Difference] = []
