@@ -10,7 +10,14 @@ import sys
 from compiling.build import ROOT, CannotCompile, build
 
 PART = (
-    *("tests/compiling", "tests/core", "tests/wire", "tests/network", "tests/judge/test_replay.py"),
+    *(
+        "tests/compiling/test_natives.py",
+        "tests/compiling/test_running.py",
+        "tests/core",
+        "tests/wire",
+        "tests/network",
+        "tests/judge/test_replay.py",
+    ),
     *("tests/trace/test_recording.py", "tests/shell/test_restart.py", "tests/shell/test_pipelining.py"),
 )
 
