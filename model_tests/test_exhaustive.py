@@ -9,6 +9,7 @@ from functools import cache
 from itertools import combinations, permutations, product
 from typing import Any
 
+import msgspec
 import pytest
 import z3
 from attrs import evolve
@@ -28,6 +29,7 @@ from hubauth.core.messages import (
     AssistRegister,
     Authenticate,
     Body,
+    Ext,
     Frame,
     GetPerms,
     Grant,
@@ -51,6 +53,8 @@ from hubauth.core.perms import MAX_PAGE, select_page
 from hubauth.core.policy import Policy, Provisioned
 from hubauth.core.step import step
 from hubauth.core.transition import Step, Transition
+from hubauth.wire.dialects.extension import read_ext
+from model_tests import outcomes
 
 step_module = sys.modules["hubauth.core.step"]
 HUB, PARENT_NODE, DEVICE_NODE, CHILD_NODE, PLAIN_NODE = 1, 2, 5, 6, 7
@@ -314,6 +318,43 @@ def test_pages_of_any_size_and_number_meet_and_leave_nothing_out() -> None:
     solver = z3.Solver()
     solver.add(given, begins < ends)
     assert solver.check() == z3.sat, "there is a page at all"
+
+
+def test_listings_are_what_filtering_every_known_node_by_role_and_name_leaves() -> None:
+    policy = Policy(has_parent=True, node_id=HUB, provisioned=(Provisioned("named", 8, C, role="boss"),))
+    seen = 0
+    for roles in product((None, "node", "boss"), repeat=3):
+        cached = {at: Grant(role, ()) for at, role in zip((DEVICE_NODE, PLAIN_NODE, 40), roles, strict=True) if role}
+        state = below(policy, perms=Map(cached))
+        for role, names in product(("", "node", "boss", "nobody"), ((), (8, 40), (DEVICE_NODE, 41))):
+            seen += 1
+            wanted = Received(CHILD, Frame(ListRoles(0, 100, role, names), Major.CMD, 7, CHILD_NODE))
+            done = step(policy, state, wanted)
+            (answer,) = [frame.body for link, frame in sent(done) if link == CHILD and isinstance(frame.body, Answer)]
+            assert answer.reason is Reason.OK
+            wrong = outcomes.check(policy, state, wanted, done)
+            assert not wrong, (roles, role, names, wrong)
+    assert seen > 300
+
+
+# EXT-1, EXT-15: what of the extension counts
+
+
+def test_what_is_said_of_the_extension_counts_in_this_version_and_whole() -> None:
+    told = {
+        "journal": ("", "j", "j" * 64, "j" * 65, "\u00e9" * 33, 7),
+        "peer": (None, "", "p", "p" * 65),
+        "handled": (None, 0, 3, -1, "3"),
+    }
+    seen = 0
+    for version, journal, peer, handled in product((-1, 0, 1, 2, "1", None), *told.values()):
+        seen += 1
+        fields = {"v": version, "journal": journal, "peer": peer, "handled": handled}
+        said = {name: value for name, value in fields.items() if value is not None}
+        whole = journal in ("j", "j" * 64) and peer in (None, "", "p") and handled in (None, 0, 3)
+        due = Ext(str(journal), str(peer or ""), int(handled or 0)) if version == 1 and whole else None
+        assert read_ext(msgspec.Raw(msgspec.json.encode(said))) == due, said
+    assert seen > 500
 
 
 # PERM-5: staleness

@@ -33,6 +33,8 @@ PATH = "spec/mistakes.md"
 FOUND, PASSED, NOT_RUN = "found", "passed", "no verdict"
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache", ".hypothesis", "site")
 _PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider")
+_EVERY_MOMENT = (*_PYTEST, "tests/shell/test_journal.py", "-k", "any_moment")
+"""A journal's rotation, killed wherever it can be."""
 _EQUALITY = ("MCRestart",)
 _SEEDS, _SECONDS, _EXAMPLES = 400, 150.0, 60
 """Of walks, as many or for as long; and of each state machine."""
@@ -57,7 +59,7 @@ LAYERS = (
     ),
     Layer("stories", ((*_PYTEST, "-m", "not slow", "tests/network"),), 300),
     Layer("walks", (("-m", "tools.mistakes", "--walk"),), 300, by_chance=True),
-    Layer("exhaustive", ((*_PYTEST, "model_tests/test_exhaustive.py"),), 120, by_chance=True),
+    Layer("exhaustive", ((*_PYTEST, "model_tests/test_exhaustive.py"), _EVERY_MOMENT), 120, by_chance=True),
     Layer("equality", tuple(("-m", "tools.equivalence", "graphs", "--only", name) for name in _EQUALITY), 300, True),
     Layer("vectors", (("-m", "hubauth.cli", "vectors", "run"),), 120),
     Layer("conformance", (("-m", "tools.mistakes", "--conform", "COPY"),), 300, outside=True),
@@ -237,7 +239,8 @@ not (`?`). Layers marked by a star look at what chance, or every possibility wit
 - unit tests: `tests/core`, `tests/wire` and the journal, each with an expectation of its own; stories: `tests/network`
 - walks: random trees, one hub among liars, trees with plain hubs, and state machines against naive models; after every
   step the promises, the invariants, and what a step must have come to (`model_tests/outcomes.py`)
-- exhaustive: decisions over all small tables; equality: a sample of the graphs that TLA+ and the core must share
+- exhaustive: decisions over all small tables, a journal killed at every moment
+- equality: a sample of the graphs that TLA+ and the core must share
 - vectors: the cases of `spec/vectors`; conformance: a real hub judged from outside, with random sequences
 """
 _SIGNS = {FOUND: "found", PASSED: "-", NOT_RUN: "?"}

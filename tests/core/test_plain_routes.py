@@ -44,6 +44,16 @@ def above_plain(**changes: Any) -> Hub:
     return hub
 
 
+def test_the_parent_hears_of_the_devices_behind_a_plain_child_that_is_lost() -> None:
+    hub = mid()
+    plainly(hub, 1, "hub-a")
+    hub.receive(1, AssistAuthenticate("leaf", key("leaf")))
+    hub.answered(PARENT, Answer(Action.ASSIST_AUTHENTICATE, Reason.OK, "leaf", 30, key("leaf")))
+    assert hub.is_online(30)
+    done = hub.down(1)
+    assert AssistOffline("leaf", 30) in [send.frame.body for send in sent(done, PARENT)] and not hub.is_online(30)
+
+
 def test_what_a_plain_child_was_told_shows_where_a_device_is() -> None:
     hub = above_plain()
     done = hub.receive(1, AssistRegister("leaf"))
