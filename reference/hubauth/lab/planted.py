@@ -4,9 +4,8 @@ Steps of a mistaken core are no evidence for any rule and make no vectors, so th
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from attrs import evolve, frozen
 
 from hubauth.core import (
@@ -43,6 +42,9 @@ from hubauth.lab import tree
 from hubauth.lab.invariants import check
 from hubauth.lab.story import Story, configured
 from hubauth.lab.tree import Network, Way
+
+if TYPE_CHECKING:
+    from pytest import MonkeyPatch
 
 
 class Watched(Story):
@@ -326,7 +328,7 @@ class Planted:
     what: str
     does: Callable[..., object] = does_nothing
 
-    def plant(self, patch: pytest.MonkeyPatch) -> None:
+    def plant(self, patch: "MonkeyPatch") -> None:
         """Let the core make this mistake, also where its table of handlers names the function."""
         right = getattr(self.where, self.what)
         handlers = {kind: self.does if known is right else known for kind, known in step._HANDLERS.items()}

@@ -54,7 +54,7 @@ def forgets_msg_id(policy: Policy, state: State, happened: Input) -> Step:
         (step, "invalid", set()),
         (forgets_msg_id, "invalid", {"FRAME-12"}),
         (drops_invalid, "empty", {"FRAME-17"}),
-        (silent, "", {"FRAME-17"}),
+        (silent, "absent", {"FRAME-17"}),
     ],
 )
 def test_other_rules_are_judged_all_the_same(
