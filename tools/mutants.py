@@ -27,6 +27,7 @@ from model_tests.mutation import AROUND, MODULES, Mutant, install, mutants_of
 PATIENCE_SECONDS = 3.0
 """Processor time that any test may take; beyond that, ten times what it took without a mutant."""
 MEMORY_BYTES = 2 * 1024**3
+"""More than a process has mapped already, for a mutant that does not stop taking."""
 REQUIRED_SCORE = 0.90
 CI_SAMPLE, CI_SEED, CI_BUDGET_SECONDS = 300, 20, 120.0
 REPORT = ROOT / "spec" / "mutants.md"
@@ -73,7 +74,8 @@ class Explanation:
 
 def judge(mutant: Mutant, suite: list[MeasuredTest], writer: int) -> int:
     """In a process of its own: run the mutant until something fails; the exit code."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    most = _mapped() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
@@ -86,6 +88,12 @@ def judge(mutant: Mutant, suite: list[MeasuredTest], writer: int) -> int:
             os.write(writer, case.name.encode())
             return KILLED
     return SURVIVED
+
+
+def _mapped() -> int:
+    """Bytes that this process had mapped before: a test run that has used Spark or Arrow has mapped much."""
+    sizes = Path("/proc/self/statm")
+    return int(sizes.read_text().split()[0]) * resource.getpagesize() if sizes.exists() else 0
 
 
 def run(mutants: list[Mutant], suite: list[MeasuredTest], jobs: int, budget: float | None) -> list[MutantVerdict]:
